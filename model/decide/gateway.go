@@ -1,0 +1,89 @@
+package decide
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+
+	"kvnet/model"
+	"kvnet/model/state"
+)
+
+// Elect chooses the gateway of a router among the hostnames of gateways that are
+// able to serve. The present one stays while it is among them; otherwise the one
+// with the highest rendezvous hash is chosen, so that every server chooses alike
+// and adding a gateway moves nothing by itself. It returns "" if there is none.
+func Elect(router, present string, able []string) string {
+	best, bestScore := "", uint64(0)
+	for _, h := range able {
+		if h == present {
+			return present
+		}
+		if s := score(router, h); best == "" || s > bestScore || s == bestScore && h < best {
+			best, bestScore = h, s
+		}
+	}
+	return best
+}
+
+// score is the rendezvous weight of a router on a gateway. The length prefix
+// keeps ("ab","c") and ("a","bc") apart.
+func score(router, hostname string) uint64 {
+	b := binary.AppendUvarint(nil, uint64(len(router)))
+	b = append(b, router...)
+	b = append(b, hostname...)
+	sum := sha256.Sum256(b)
+	return binary.BigEndian.Uint64(sum[:8])
+}
+
+// CompleteGateways lists the hostnames of the gateways in state COMPLETE.
+func CompleteGateways(db state.Snapshot) []string {
+	var out []string
+	for n := range db.Nodes() {
+		if n.Type == model.NodeGateway && db.NodeState(n.Hostname) == model.NodeComplete {
+			out = append(out, n.Hostname)
+		}
+	}
+	return out
+}
+
+// Router decides about a router: it returns the status that should be stored.
+// gateways are the complete gateways; zones gives out conntrack zones.
+func Router(db state.Snapshot, r *model.Router, gateways []string, zones *Allocator) *model.RouterStatus {
+	next := model.RouterStatus{Name: r.Name, Life: r.Created}
+	if old := db.RouterStatus(r.Name); old != nil {
+		next = *old
+	}
+	if r.GatewayWrite != next.GatewayWrite {
+		// A written gateway counts once, at the write, and only if it can
+		// serve; it isn't remembered as a wish.
+		for _, h := range gateways {
+			if h == r.Gateway {
+				next.Gateway = h
+			}
+		}
+		next.GatewayWrite = r.GatewayWrite
+	}
+	next.Gateway = Elect(r.Name, next.Gateway, gateways)
+
+	switch {
+	case r.Peer == nil || !r.Peer.IP.IsValid():
+		next.PeerIP, next.PeerMAC, next.PeerWrite = model.RouterStatus{}.PeerIP, model.MAC{}, 0
+	case next.PeerIP != r.Peer.IP || next.PeerWrite != r.Peer.Write:
+		next.PeerIP, next.PeerMAC, next.PeerWrite = r.Peer.IP, r.Peer.MAC, r.Peer.Write
+	}
+
+	if next.Zone == 0 {
+		if z, ok := zones.Next(); ok {
+			next.Zone = uint16(z)
+		}
+	}
+	return &next
+}
+
+// PeerMAC is the MAC of a router's upstream router as decided; zero: not known.
+func PeerMAC(r *model.Router, st *model.RouterStatus) model.MAC {
+	if r == nil || st == nil || r.Peer == nil || st.PeerIP != r.Peer.IP || st.PeerWrite != r.Peer.Write {
+		return model.MAC{}
+	}
+	return st.PeerMAC
+}

@@ -1,0 +1,63 @@
+package decide
+
+import (
+	"kvnet/model"
+	"kvnet/model/state"
+)
+
+// requiredBridges are the switches that must be connected for n to be COMPLETE:
+// br-int, br-tun and, for a gateway, the physical bridges that it names. A
+// worker's physical bridge has no controller. ok is false if one of them names
+// no OpenFlow switch, so that the node can't become COMPLETE.
+func requiredBridges(n *model.Node) (ids []model.DPID, ok bool) {
+	want := []model.DeviceID{n.IntegrationBridge, n.TunnelBridge}
+	if n.Type == model.NodeGateway {
+		for _, p := range n.PhysIntfs {
+			if p.PhysBridge != "" {
+				want = append(want, p.PhysBridge)
+			}
+		}
+	}
+	for _, w := range want {
+		d, good := w.DPID()
+		if !good {
+			return nil, false
+		}
+		ids = append(ids, d)
+	}
+	return ids, true
+}
+
+// Node decides the state of a node whose bridges others make. grace is over once
+// a bridge that has not come since this leader took over counts as lost: until
+// then a COMPLETE node stays COMPLETE unless a connection that this leader had
+// was lost, because not known is not the same as gone.
+func Node(db state.Snapshot, n *model.Node, graceOver bool) *model.NodeStatus {
+	next := model.NodeStatus{Hostname: n.Hostname, Life: n.Created, State: model.NodeInit, InitRequest: n.InitRequest}
+	if old := db.NodeStatus(n.Hostname); old != nil {
+		next = *old
+	}
+	if next.InitRequest != n.InitRequest {
+		// The bootstrap starts again; it is over at once if all is in place.
+		next.InitRequest = n.InitRequest
+		next.State = model.NodeInit
+	}
+	ids, ok := requiredBridges(n)
+	connected, lost := ok, !ok
+	for _, d := range ids {
+		sw := db.Switch(d)
+		if sw == nil || !sw.Connected {
+			connected = false
+		}
+		if sw != nil && !sw.Connected || sw == nil && graceOver {
+			lost = true
+		}
+	}
+	switch {
+	case connected:
+		next.State = model.NodeComplete
+	case next.State == model.NodeComplete && lost:
+		next.State = model.NodeIncomplete
+	}
+	return &next
+}
