@@ -126,8 +126,11 @@ func TestPeerMACStaysWhileTheAddressIsEqual(t *testing.T) {
 	if st = decide.Router(db.Snapshot(), &r3, nil, zones); st.PeerMAC != written {
 		t.Fatalf("%+v", st)
 	}
-	if got := decide.PeerMAC(&r3, &learned); !got.IsZero() {
-		t.Fatalf("a MAC from before the write is still used: %v", got)
+	if got := decide.PeerMAC(&r3, &learned); got != written {
+		t.Fatalf("a written MAC does not count at once: %v", got)
+	}
+	if got := decide.PeerMAC(&r2, &learned); !got.IsZero() {
+		t.Fatalf("the MAC of another address is used: %v", got)
 	}
 }
 

@@ -80,10 +80,15 @@ func Router(db state.Snapshot, r *model.Router, gateways []string, zones *Alloca
 	return &next
 }
 
-// PeerMAC is the MAC of a router's upstream router as decided; zero: not known.
+// PeerMAC is the MAC of a router's upstream router; zero: not known. A MAC that a
+// client wrote counts at once, before the leader has stored the decision, so that
+// a change of the peer leaves no moment without rules.
 func PeerMAC(r *model.Router, st *model.RouterStatus) model.MAC {
-	if r == nil || st == nil || r.Peer == nil || st.PeerIP != r.Peer.IP || st.PeerWrite != r.Peer.Write {
+	switch {
+	case r == nil || r.Peer == nil:
 		return model.MAC{}
+	case st == nil || st.PeerIP != r.Peer.IP || st.PeerWrite != r.Peer.Write:
+		return r.Peer.MAC
 	}
 	return st.PeerMAC
 }
