@@ -1,0 +1,81 @@
+package store
+
+import (
+	"cmp"
+	"log/slog"
+	"time"
+)
+
+// Config says where the store is. With Endpoints it is an external etcd
+// cluster, without it is embedded in this process.
+type Config struct {
+	// Dir is the directory of the embedded engine. It is made if it doesn't
+	// exist.
+	Dir string
+	// Name is this server's name among the members. Default "kvnet".
+	Name string
+	// Listen is the address for other members, host:port. Default
+	// 127.0.0.1:2380. No port is opened for clients.
+	Listen string
+	// Advertise is the address by which other members reach Listen. Default
+	// Listen.
+	Advertise string
+	// Quota limits the embedded engine's file in bytes. Default 2 GiB.
+	Quota int64
+	// MinFree is the space in bytes on the disk of Dir below which clients'
+	// writes are refused. The engine allocates its log in pieces of 64 MiB and
+	// can't go on when it doesn't get one. Default 128 MiB; negative: no check.
+	MinFree int64
+
+	// Endpoints are the URLs of an external etcd cluster.
+	Endpoints []string
+	// CertFile, KeyFile and CAFile are PEM files for Endpoints with https.
+	CertFile, KeyFile, CAFile string
+	// Username and Password are credentials for Endpoints, if it wants some.
+	Username, Password string
+
+	// Logger gets what goes wrong. Default slog.Default().
+	Logger *slog.Logger
+
+	// OpTimeout is the deadline of an operation whose context has none. Default
+	// 5 s.
+	OpTimeout time.Duration
+	// OpenTimeout is the deadline of Open if its context has none. Default 30 s.
+	OpenTimeout time.Duration
+
+	tuning tuning
+}
+
+// tuning holds what only tests change.
+type tuning struct {
+	headroom     int64         // of the engine's hard quota over Quota
+	listLimit    int64         // keys in one page of a listing
+	backoff      time.Duration // first pause after a lost watch
+	upkeep       time.Duration // between two looks at the space
+	maxOps       int           // operations in one transaction
+	beforeListen func()        // called before each watch is started
+}
+
+func (c Config) withDefaults() Config {
+	c.Name = cmp.Or(c.Name, "kvnet")
+	c.Listen = cmp.Or(c.Listen, "127.0.0.1:2380")
+	c.Advertise = cmp.Or(c.Advertise, c.Listen)
+	c.Quota = cmp.Or(c.Quota, 2<<30)
+	c.MinFree = cmp.Or(c.MinFree, 128<<20)
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	c.OpTimeout = cmp.Or(c.OpTimeout, 5*time.Second)
+	c.OpenTimeout = cmp.Or(c.OpenTimeout, 30*time.Second)
+	c.tuning.headroom = cmp.Or(c.tuning.headroom, 64<<20)
+	c.tuning.listLimit = cmp.Or(c.tuning.listLimit, 256)
+	c.tuning.backoff = cmp.Or(c.tuning.backoff, 100*time.Millisecond)
+	c.tuning.upkeep = cmp.Or(c.tuning.upkeep, 30*time.Second)
+	if c.tuning.maxOps == 0 {
+		c.tuning.maxOps = 16384
+		if len(c.Endpoints) > 0 {
+			c.tuning.maxOps = 128 // the default limit of an etcd server
+		}
+	}
+	return c
+}
