@@ -124,6 +124,10 @@ func drawCT(t *rapid.T) CT {
 func drawAction(t *rapid.T, m *Match, named bool) Action {
 	mac := rapid.Custom(func(t *rapid.T) model.MAC { return drawMAC(t, "set mac") })
 	ip := rapid.Custom(func(t *rapid.T) netip.Addr { return drawIPv4(t, "set ip") })
+	tracked := drawCT(t)
+	if m != nil && m.CTState.Value&CTInv != 0 {
+		tracked = CT{}
+	}
 	choices := []Action{
 		Output{Port: drawPort(t, named)},
 		Output{Port: rapid.SampledFrom([]Port{InPort, Normal, Local}).Draw(t, "reserved port")},
@@ -138,7 +142,7 @@ func drawAction(t *rapid.T, m *Match, named bool) Action {
 	case m == nil:
 	case m.EthType == EthTypeIPv4:
 		choices = append(choices, SetIP{FieldIPSrc, ip.Draw(t, "ip_src")}, SetIP{FieldIPDst, ip.Draw(t, "ip_dst")},
-			Move{FieldIPSrc, FieldIPDst}, Load{FieldIPTTL, uint64(rapid.Byte().Draw(t, "ttl"))}, drawCT(t))
+			Move{FieldIPSrc, FieldIPDst}, Load{FieldIPTTL, uint64(rapid.Byte().Draw(t, "ttl"))}, tracked)
 		if m.IPProto == ProtoICMP {
 			choices = append(choices, Load{FieldICMPType, uint64(rapid.Byte().Draw(t, "load type"))})
 		}

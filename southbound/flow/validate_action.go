@@ -120,6 +120,9 @@ func (c *actionCheck) ct(a CT) error {
 	if m := c.match; m != nil && m.EthType != EthTypeIPv4 && m.EthType != EthTypeIPv6 {
 		return fmt.Errorf("ct needs ip or ipv6")
 	}
+	if m := c.match; m != nil && a.Commit && m.CTState.Value&CTInv != 0 {
+		return fmt.Errorf("an invalid packet can't be committed")
+	}
 	if a.Table > 254 {
 		return fmt.Errorf("table 255 is no table")
 	}
