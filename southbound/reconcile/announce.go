@@ -1,0 +1,212 @@
+package reconcile
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"kvnet/model"
+	"kvnet/southbound/flow"
+	"kvnet/southbound/openflow"
+)
+
+// repeats are when an announcement is sent again after the first one.
+var repeats = []time.Duration{time.Second, 3 * time.Second}
+
+// young is the age of a responder below which a leader that takes over repeats
+// its announcements: the former leader may have died between them.
+const young = 10 * time.Second
+
+// responderKey names the ARP responder of an address, wherever it is.
+type responderKey struct {
+	address netip.Addr
+	scope   string
+}
+
+func responderOf(a *flow.Announcement) responderKey { return responderKey{a.Address, a.Scope} }
+
+type responder struct {
+	key responderKey
+	c   *cell
+}
+
+// announcer knows on which switches each responder is, so that an address is not
+// announced from its new switch before the old one has ceased to answer for it.
+type announcer struct {
+	mu      sync.Mutex
+	on      map[responderKey]map[model.DPID]struct{}
+	waiting map[responderKey][]deferred
+}
+
+// deferred is an announcement that waits for the responder to leave elsewhere.
+type deferred struct {
+	t *target
+	c *cell
+}
+
+func newAnnouncer() *announcer {
+	return &announcer{on: map[responderKey]map[model.DPID]struct{}{}, waiting: map[responderKey][]deferred{}}
+}
+
+// elsewhere tells whether the responder is on another switch than d.
+func (a *announcer) elsewhere(k responderKey, d model.DPID) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for x := range a.on[k] {
+		if x != d {
+			return true
+		}
+	}
+	return false
+}
+
+// came records a responder on t. It returns true if the responder is still
+// elsewhere: then the announcement is sent when it has left there.
+func (a *announcer) came(k responderKey, t *target, c *cell, announce bool) (wait bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for x := range a.on[k] {
+		if x != t.dpid {
+			wait = true
+		}
+	}
+	if a.on[k] == nil {
+		a.on[k] = map[model.DPID]struct{}{}
+	}
+	a.on[k][t.dpid] = struct{}{}
+	if wait && announce {
+		a.waiting[k] = append(a.waiting[k], deferred{t, c})
+	}
+	return wait
+}
+
+// went records that a responder has left d and returns the announcements that
+// waited for that.
+func (a *announcer) went(k responderKey, d model.DPID) []deferred {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.on[k], d)
+	return a.free(k)
+}
+
+// gone forgets all responders of a switch that is known to be gone.
+func (a *announcer) gone(d model.DPID) []deferred {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out []deferred
+	for k, on := range a.on {
+		if _, ok := on[d]; ok {
+			delete(on, d)
+			out = append(out, a.free(k)...)
+		}
+	}
+	return out
+}
+
+// free returns what may be announced now: the responder is on one switch only.
+func (a *announcer) free(k responderKey) []deferred {
+	if len(a.on[k]) > 1 {
+		return nil
+	}
+	out := a.waiting[k]
+	delete(a.waiting, k)
+	if len(a.on[k]) == 0 {
+		delete(a.on, k)
+	}
+	return out
+}
+
+// buildAnnouncements adds the packet-outs of responders that the bundle adds and
+// that are nowhere else. Called with t.mu held.
+func (t *target) buildAnnouncements(ops *[]op, msgs *[]openflow.Message) {
+	for _, o := range *ops {
+		if o.kind != opFlowAdd || o.ann == nil {
+			continue
+		}
+		moved := o.c.haveAnn == nil || responderOf(o.c.haveAnn) != responderOf(o.ann)
+		if o.c.have && o.c.haveInPort == o.inPort && !moved {
+			continue // only its actions change
+		}
+		if t.e.announcer.elsewhere(responderOf(o.ann), t.dpid) {
+			continue
+		}
+		if m, ok := t.announcement(o.ann); ok {
+			*ops = append(*ops, op{kind: opAnnounce, owner: o.owner, c: o.c})
+			*msgs = append(*msgs, m)
+		}
+	}
+}
+
+func (t *target) announcement(a *flow.Announcement) (openflow.Message, bool) {
+	p, missing := t.ports.resolve(a.Port)
+	if missing != "" {
+		return openflow.Message{}, false
+	}
+	m, err := openflow.PacketOut(p, []byte(a.Frame))
+	if err != nil {
+		t.e.log.Error("announcement can't be encoded", "switch", t.dpid, "address", a.Address, "error", err)
+		return openflow.Message{}, false
+	}
+	return m, true
+}
+
+// answer settles what came and went with an answered bundle, outside t.mu.
+func (t *target) answer(came, went []responder, now time.Time) {
+	var free []deferred
+	for _, r := range went {
+		free = append(free, t.e.announcer.went(r.key, t.dpid)...)
+	}
+	for _, r := range came {
+		if !t.e.announcer.came(r.key, t, r.c, true) {
+			t.schedule(r.c, now, repeats...)
+		}
+	}
+	announceDeferred(free, now)
+}
+
+// announceDeferred sends announcements whose responder has left the old switch.
+func announceDeferred(free []deferred, now time.Time) {
+	for _, d := range free {
+		d.t.schedule(d.c, now, append([]time.Duration{0}, repeats...)...)
+	}
+}
+
+// schedule plans announcements of a cell's responder.
+func (t *target) schedule(c *cell, now time.Time, after ...time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	// The responder came anew: what was planned for it before is void.
+	rest := t.sched[:0]
+	for _, s := range t.sched {
+		if s.c != c {
+			rest = append(rest, s)
+		}
+	}
+	t.sched = rest
+	for _, d := range after {
+		t.sched = append(t.sched, scheduled{now.Add(d), c})
+	}
+	t.wake()
+}
+
+// dueAnnouncements takes the messages that are due; called with t.mu held.
+func (t *target) dueAnnouncements(now time.Time) []openflow.Message {
+	var msgs []openflow.Message
+	rest := t.sched[:0]
+	for _, s := range t.sched {
+		if s.at.After(now) {
+			rest = append(rest, s)
+			continue
+		}
+		// Only what is still answered for here is announced.
+		w := s.c.winner()
+		if !s.c.have || w == nil || w.announce == nil {
+			continue
+		}
+		if m, ok := t.announcement(w.announce); ok {
+			msgs = append(msgs, m)
+		}
+	}
+	t.sched = rest
+	return msgs
+}

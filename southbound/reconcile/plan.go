@@ -1,0 +1,254 @@
+package reconcile
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"kvnet/handlers"
+	"kvnet/model"
+	"kvnet/southbound/flow"
+)
+
+// batch is what one plan has touched.
+type batch struct {
+	targets map[*target]struct{}
+	cells   map[*cell]*target      // to be released once the adds are in
+	groups  map[*groupCell]*target // likewise
+}
+
+func newBatch() *batch {
+	return &batch{map[*target]struct{}{}, map[*cell]*target{}, map[*groupCell]*target{}}
+}
+
+func (b *batch) touch(t *target) { b.targets[t] = struct{}{} }
+
+// release lets the deletes of the batch be sent.
+func (b *batch) release() {
+	for c, t := range b.cells {
+		t.mu.Lock()
+		c.released = true
+		t.mu.Unlock()
+	}
+	for g, t := range b.groups {
+		t.mu.Lock()
+		g.released = true
+		t.mu.Unlock()
+	}
+}
+
+// compute makes the claims of an owner equal to what its handler says. It
+// reports whether anything changed.
+func (e *Engine) compute(h handlers.Handler, o flow.Owner, b *batch) (changed bool) {
+	set, waiting := h.Rules(e.snap, o)
+	e.metrics.recomputed.Inc()
+	e.mu.Lock()
+	if len(waiting) > 0 {
+		e.waiting[o] = waiting
+	} else {
+		delete(e.waiting, o)
+	}
+	e.mu.Unlock()
+
+	old := e.owners[o]
+	if len(set.Rules) == 0 && len(set.Groups) == 0 && old == nil {
+		return false
+	}
+	next := &owned{cells: make(map[*cell]*target, len(set.Rules))}
+	for i := range set.Rules {
+		r := &set.Rules[i]
+		t := e.target(r.Switch)
+		t.mu.Lock()
+		c, ch, conflict := t.setClaim(r.Key(), claim{o, r.Actions, r.Goto, r.Announce})
+		t.mu.Unlock()
+		next.cells[c] = t
+		if ch {
+			changed = true
+			b.touch(t)
+		}
+		if conflict {
+			e.log.Warn("two owners want different rules", "switch", r.Switch, "owner", o, "rule", r.String())
+		}
+	}
+	for _, g := range set.Groups {
+		if next.groups == nil {
+			next.groups = map[*groupCell]*target{}
+		}
+		t := e.target(g.Switch)
+		t.mu.Lock()
+		ch, conflict := t.setGroup(o, g)
+		next.groups[t.groups[g.ID]] = t
+		t.mu.Unlock()
+		if ch {
+			changed = true
+			b.touch(t)
+		}
+		if conflict {
+			e.log.Warn("two owners want different groups", "switch", g.Switch, "owner", o, "group", g.ID)
+		}
+	}
+	if old != nil {
+		for c, t := range old.cells {
+			if _, keep := next.cells[c]; !keep {
+				t.mu.Lock()
+				t.dropClaim(c, o)
+				t.mu.Unlock()
+				b.touch(t)
+				b.cells[c] = t
+				changed = true
+			}
+		}
+		for g, t := range old.groups {
+			if _, keep := next.groups[g]; !keep {
+				t.mu.Lock()
+				t.dropGroup(g, o)
+				t.mu.Unlock()
+				b.touch(t)
+				b.groups[g] = t
+				changed = true
+			}
+		}
+	}
+	if len(next.cells) == 0 && len(next.groups) == 0 {
+		delete(e.owners, o)
+	} else {
+		e.owners[o] = next
+	}
+	return changed
+}
+
+// send lets the touched switches be brought up to date: on one switch at once,
+// over several first all adds, then all deletes. A switch that has not answered
+// an earlier wave in time is not waited for.
+func (e *Engine) send(ctx context.Context, b *batch) {
+	var live []*target
+	for t := range b.targets {
+		t.mu.Lock()
+		if t.session != nil && t.synced && t.blocked == "" {
+			live = append(live, t)
+		}
+		t.mu.Unlock()
+	}
+	if len(live) > 1 && len(b.cells)+len(b.groups) > 0 {
+		e.wave(ctx, live)
+	}
+	b.release()
+	for t := range b.targets {
+		t.request()
+	}
+}
+
+// wave sends what the switches must gain and waits for the answers.
+func (e *Engine) wave(ctx context.Context, live []*target) {
+	timeout := time.NewTimer(e.cfg.WaveTimeout)
+	defer timeout.Stop()
+	type wait struct {
+		t  *target
+		ch <-chan struct{}
+	}
+	var waits []wait
+	for _, t := range live {
+		ch := t.request()
+		t.mu.Lock()
+		lagging := t.lagging
+		t.mu.Unlock()
+		if !lagging {
+			waits = append(waits, wait{t, ch})
+		}
+	}
+	for i, w := range waits {
+		select {
+		case <-w.ch:
+		case <-ctx.Done():
+			return
+		case <-timeout.C:
+			for _, w := range waits[i:] {
+				select {
+				case <-w.ch:
+				default:
+					w.t.mu.Lock()
+					w.t.lagging = true
+					w.t.mu.Unlock()
+					e.log.Warn("switch does not answer in time, the others go on", "switch", w.t.dpid)
+				}
+			}
+			e.metrics.waves.WithLabelValues("timeout").Inc()
+			return
+		}
+	}
+	e.metrics.waves.WithLabelValues("answered").Inc()
+}
+
+// handlerOf is the handler of an owner; nil if there is none.
+func (e *Engine) handlerOf(o flow.Owner) handlers.Handler {
+	name, _, _ := strings.Cut(string(o), "/")
+	for _, h := range e.cfg.Handlers {
+		if h.Name() == name {
+			return h
+		}
+	}
+	return nil
+}
+
+// beginFull starts a recompute of all owners, those that exist and those that
+// have claims.
+func (e *Engine) beginFull() {
+	if len(e.queue) > 0 {
+		return
+	}
+	all := map[flow.Owner]bool{}
+	for _, h := range e.cfg.Handlers {
+		for _, o := range h.Owners(e.snap) {
+			all[o] = true
+		}
+	}
+	for o := range e.owners {
+		all[o] = true
+	}
+	e.queue = make([]flow.Owner, 0, len(all))
+	for o := range all {
+		e.queue = append(e.queue, o)
+	}
+	slices.Sort(e.queue)
+}
+
+// someOfFull computes a part of the full recompute, so that changes are never
+// kept waiting for long.
+func (e *Engine) someOfFull(ctx context.Context) {
+	b := newBatch()
+	until := time.Now().Add(2 * time.Millisecond)
+	for len(e.queue) > 0 && time.Now().Before(until) {
+		o := e.queue[0]
+		e.queue = e.queue[1:]
+		if h := e.handlerOf(o); h != nil && e.compute(h, o, b) {
+			e.metrics.differences.Inc()
+			e.log.Error("full recompute differs from the incremental one", "owner", o)
+		}
+	}
+	e.send(ctx, b)
+}
+
+// forget removes the target of a disconnected switch if it stands for nothing.
+// Only the goroutine of Run makes claims, so none can come meanwhile.
+func (e *Engine) forget(o model.Object) {
+	sw, ok := o.(*model.Switch)
+	if !ok || sw.Connected {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	t := e.targets[sw.DPID]
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	empty := t.session == nil && !t.claimed()
+	t.mu.Unlock()
+	if empty {
+		delete(e.targets, sw.DPID)
+		if t.stop != nil {
+			t.stop()
+		}
+	}
+}

@@ -1,0 +1,365 @@
+package reconcile
+
+import (
+	"context"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"kvnet/model"
+	"kvnet/southbound/flow"
+	"kvnet/southbound/openflow"
+)
+
+// Session is a connection to a switch on which this server is MASTER.
+// *openflow.Session implements it.
+type Session interface {
+	DPID() model.DPID
+	Bundle(ctx context.Context, msgs []openflow.Message) error
+	Send(ctx context.Context, m openflow.Message) error
+	Flows(ctx context.Context, q openflow.FlowQuery) ([]openflow.FlowEntry, error)
+	Groups(ctx context.Context) ([]openflow.GroupEntry, error)
+	Close(reason string)
+}
+
+// hashSeed seeds the hash of cells; it differs per process and never leaves it.
+var hashSeed = maphash.MakeSeed()
+
+// target is one switch: what is claimed there and what it holds.
+type target struct {
+	e    *Engine
+	dpid model.DPID
+	stop context.CancelFunc
+
+	signal chan struct{} // wakes the worker
+
+	mu     sync.Mutex
+	cells  map[uint64]*cell // by hash of the key
+	groups map[uint32]*groupCell
+	cookie map[uint64]*cell // by want
+	nCells int
+
+	dirty       map[*cell]struct{}
+	dirtyGroups map[*groupCell]struct{}
+	byPort      map[string]map[*cell]struct{} // cells that name a port
+	groupByPort map[string]map[*groupCell]struct{}
+	unresolved  int // cells and groups that wait for a port
+
+	ports     ports
+	session   Session
+	upSince   time.Time
+	synced    bool // the switch was read in this session
+	lagging   bool // a wave has waited for it in vain
+	blocked   string
+	lastError string
+	orphans   map[orphan]struct{}
+	strays    []openflow.EncodedRule // copies of own rules under other keys
+	orphanGrp map[uint32]struct{}
+	suspects  map[uint64]struct{} // cookies of own rules that the switch says are gone
+	recheck   bool                // suspects need a whole audit
+	aside     map[flow.Owner]*aside
+	gen       uint64 // of the last request
+	waiters   []waiter
+	sched     []scheduled
+	installed int // rules of kvnet's that the switch holds
+	groupsIn  int
+	conflicts int // claims that lose
+}
+
+// orphan is a rule of kvnet's that nobody wants.
+type orphan struct {
+	table  uint8
+	cookie uint64
+}
+
+type waiter struct {
+	gen uint64
+	ch  chan struct{}
+}
+
+// aside is an owner one of whose messages the switch has refused.
+type aside struct {
+	reason string
+	tries  int
+	until  time.Time
+}
+
+// scheduled is a gratuitous ARP to send at a time.
+type scheduled struct {
+	at time.Time
+	c  *cell
+}
+
+func newTarget(e *Engine, d model.DPID) *target {
+	return &target{
+		e: e, dpid: d, signal: make(chan struct{}, 1),
+		cells: map[uint64]*cell{}, groups: map[uint32]*groupCell{}, cookie: map[uint64]*cell{},
+		dirty: map[*cell]struct{}{}, dirtyGroups: map[*groupCell]struct{}{},
+		byPort: map[string]map[*cell]struct{}{}, groupByPort: map[string]map[*groupCell]struct{}{},
+		ports: ports{}, orphans: map[orphan]struct{}{}, orphanGrp: map[uint32]struct{}{},
+		suspects: map[uint64]struct{}{}, aside: map[flow.Owner]*aside{},
+	}
+}
+
+func (t *target) wake() {
+	select {
+	case t.signal <- struct{}{}:
+	default:
+	}
+}
+
+func (t *target) cellFor(k flow.Key) *cell {
+	h := maphash.Comparable(hashSeed, k)
+	for c := t.cells[h]; c != nil; c = c.next {
+		if c.key == k {
+			return c
+		}
+	}
+	c := &cell{key: k, next: t.cells[h]}
+	t.cells[h] = c
+	t.nCells++
+	return c
+}
+
+// drop forgets a cell that nobody claims and the switch does not hold.
+func (t *target) drop(c *cell) {
+	if len(c.claims) > 0 || c.have || c.inflight {
+		return
+	}
+	c.dirty = false
+	delete(t.dirty, c)
+	h := maphash.Comparable(hashSeed, c.key)
+	for p, x := (*cell)(nil), t.cells[h]; x != nil; p, x = x, x.next {
+		if x != c {
+			continue
+		}
+		switch {
+		case p != nil:
+			p.next = x.next
+		case x.next != nil:
+			t.cells[h] = x.next
+		default:
+			delete(t.cells, h)
+		}
+		t.nCells--
+		return
+	}
+}
+
+// all calls f for each cell. f must not add or drop cells.
+func (t *target) all(f func(*cell)) {
+	for _, c := range t.cells {
+		for ; c != nil; c = c.next {
+			f(c)
+		}
+	}
+}
+
+// setClaim records what an owner wants at a key and returns its cell, and whether
+// anything changed. It is called by the engine with t.mu held.
+func (t *target) setClaim(k flow.Key, x claim) (c *cell, changed, conflict bool) {
+	c = t.cellFor(k)
+	i, ok := c.find(x.owner)
+	switch {
+	case ok && c.claims[i].equal(x):
+		return c, false, false
+	case ok:
+		t.unindex(c)
+		c.claims[i] = x
+	default:
+		t.unindex(c)
+		c.claims = append(c.claims, claim{})
+		copy(c.claims[i+1:], c.claims[i:])
+		c.claims[i] = x
+	}
+	t.index(c)
+	delete(t.aside, x.owner)
+	t.renew(c)
+	return c, true, i > 0 && c.conflict(i) || i == 0 && len(c.claims) > 1 && c.conflict(1)
+}
+
+// dropClaim removes an owner's claim. The rule may be deleted only once released.
+func (t *target) dropClaim(c *cell, o flow.Owner) {
+	i, ok := c.find(o)
+	if !ok {
+		return
+	}
+	t.unindex(c)
+	c.claims = append(c.claims[:i], c.claims[i+1:]...)
+	t.index(c)
+	delete(t.aside, o)
+	c.released = false
+	t.renew(c)
+}
+
+// index and unindex keep what is known across cells: those that name a port, and
+// the number of losing claims.
+func (t *target) index(c *cell) {
+	t.conflicts += c.conflicts()
+	t.eachPort(c, func(name string) {
+		if t.byPort[name] == nil {
+			t.byPort[name] = map[*cell]struct{}{}
+		}
+		t.byPort[name][c] = struct{}{}
+	})
+}
+
+func (t *target) unindex(c *cell) {
+	t.conflicts -= c.conflicts()
+	t.eachPort(c, func(name string) {
+		delete(t.byPort[name], c)
+		if len(t.byPort[name]) == 0 {
+			delete(t.byPort, name)
+		}
+	})
+}
+
+func (t *target) eachPort(c *cell, f func(string)) {
+	w := c.winner()
+	if w == nil {
+		return
+	}
+	if n := c.key.Match.InPort.Name; n != "" {
+		f(n)
+	}
+	for _, a := range w.actions {
+		if o, ok := a.(flow.Output); ok && o.Port.Name != "" {
+			f(o.Port.Name)
+		}
+	}
+}
+
+// renew says that the rule of a cell may have changed: the cookie is computed
+// again when it is needed.
+func (t *target) renew(c *cell) {
+	if c.want != 0 {
+		if t.cookie[c.want] == c {
+			delete(t.cookie, c.want)
+		}
+		c.want = 0
+	}
+	if c.missing != "" {
+		c.missing = ""
+		t.unresolved--
+	}
+	if len(c.claims) == 0 && !c.have && !c.inflight {
+		t.drop(c)
+		return
+	}
+	if w := c.winner(); w != nil {
+		if _, missing := t.ports.match(c.key.Match); missing != "" {
+			c.missing = missing
+		} else if _, missing := t.ports.actions(w.actions); missing != "" {
+			c.missing = missing
+		}
+		if c.missing != "" {
+			t.unresolved++
+		}
+	}
+	c.dirty = true
+	t.dirty[c] = struct{}{}
+}
+
+// encode computes the rule of a cell for this switch. ok is false if there is
+// nothing to install: no claim, or a port is missing.
+func (t *target) encode(c *cell) (e openflow.EncodedRule, ok bool, err error) {
+	w := c.winner()
+	if w == nil || c.missing != "" {
+		return e, false, nil
+	}
+	r := c.rule(w)
+	r.Match, _ = t.ports.match(r.Match)
+	r.Actions, _ = t.ports.actions(r.Actions)
+	if e, err = openflow.EncodeRule(r); err != nil {
+		return e, false, err
+	}
+	if c.want == 0 {
+		c.want = cookieOf(e)
+		t.cookie[c.want] = c
+	}
+	return e, true, nil
+}
+
+// resolved is the rule of a cell with port numbers.
+func (t *target) resolved(c *cell, w *claim) flow.Rule {
+	r := c.rule(w)
+	r.Switch = t.dpid
+	if m, missing := t.ports.match(r.Match); missing == "" {
+		r.Match = m
+	}
+	if a, missing := t.ports.actions(r.Actions); missing == "" {
+		r.Actions = a
+	}
+	return r
+}
+
+// claimed tells whether anybody wants anything on the switch.
+func (t *target) claimed() bool {
+	for _, g := range t.groups {
+		if len(g.claims) > 0 {
+			return true
+		}
+	}
+	for _, c := range t.cells {
+		for ; c != nil; c = c.next {
+			if len(c.claims) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// setPort says that a port has this number, or is gone (present false).
+func (t *target) setPort(name string, number uint32, present bool) {
+	old, had := t.ports[name]
+	if had == present && (!present || old == number) {
+		return
+	}
+	if present {
+		t.ports[name] = number
+	} else {
+		delete(t.ports, name)
+	}
+	for c := range t.byPort[name] {
+		// A rule whose port is gone or has another number is wrong as it is.
+		c.released = true
+		t.renew(c)
+	}
+	for g := range t.groupByPort[name] {
+		g.released = true
+		t.renewGroup(g)
+	}
+}
+
+// request asks the worker to send what differs and returns a channel that is
+// closed when what differs now has been answered, or can't be.
+func (t *target) request() <-chan struct{} {
+	ch := make(chan struct{})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.gen++
+	if t.session == nil || t.blocked != "" {
+		close(ch)
+		return ch
+	}
+	t.waiters = append(t.waiters, waiter{t.gen, ch})
+	t.wake()
+	return ch
+}
+
+// answered closes the waiters of requests up to gen; called with t.mu held.
+func (t *target) answered(gen uint64) {
+	rest := t.waiters[:0]
+	for _, w := range t.waiters {
+		if w.gen <= gen {
+			close(w.ch)
+		} else {
+			rest = append(rest, w)
+		}
+	}
+	t.waiters = rest
+	if len(rest) == 0 {
+		t.lagging = false
+	}
+}
