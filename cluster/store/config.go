@@ -48,12 +48,13 @@ type Config struct {
 
 // tuning holds what only tests change.
 type tuning struct {
-	headroom     int64         // of the engine's hard quota over Quota
-	listLimit    int64         // keys in one page of a listing
-	backoff      time.Duration // first pause after a lost watch
-	upkeep       time.Duration // between two looks at the space
-	maxOps       int           // operations in one transaction
-	beforeListen func()        // called before each watch is started
+	headroom    int64         // of the engine's hard quota over Quota
+	listLimit   int64         // keys in one page of a listing
+	backoff     time.Duration // first pause after a lost watch
+	upkeep      time.Duration // between two looks at the space
+	maxOps      int           // operations in one transaction
+	check       time.Duration // between two looks at the revision of the store
+	beforeWatch func()        // called before each watch is started
 }
 
 func (c Config) withDefaults() Config {
@@ -71,6 +72,7 @@ func (c Config) withDefaults() Config {
 	c.tuning.listLimit = cmp.Or(c.tuning.listLimit, 256)
 	c.tuning.backoff = cmp.Or(c.tuning.backoff, 100*time.Millisecond)
 	c.tuning.upkeep = cmp.Or(c.tuning.upkeep, 30*time.Second)
+	c.tuning.check = cmp.Or(c.tuning.check, 10*time.Second)
 	if c.tuning.maxOps == 0 {
 		c.tuning.maxOps = 16384
 		if len(c.Endpoints) > 0 {

@@ -44,7 +44,7 @@ var (
 )
 
 // BridgeTakenError says that a node names as its integration or tunnel bridge
-// one that is another node's. It is an ErrConflict for errors.Is.
+// one that is another node's.
 type BridgeTakenError struct {
 	Bridge model.DeviceID
 	Host   string // the node that has it
@@ -55,8 +55,13 @@ func (e *BridgeTakenError) Error() string {
 	return fmt.Sprintf("bridge %s belongs to node %q already", e.Bridge, e.Host)
 }
 
-// Is makes the error an ErrConflict.
-func (e *BridgeTakenError) Is(target error) bool { return target == ErrConflict }
+// existsError says that an object that must be absent is there: ErrExists for
+// whoever wants to create it, ErrConflict for whoever saw it absent.
+type existsError struct{}
+
+func (existsError) Error() string { return ErrExists.Error() }
+
+func (existsError) Is(target error) bool { return target == ErrExists || target == ErrConflict }
 
 // classify turns an error of the engine into one of this package's, keeping the
 // cause.

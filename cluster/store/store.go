@@ -2,56 +2,182 @@ package store
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
 
-	"kvnet/model"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"kvnet/model/state"
 )
 
-// Store writes objects and keeps a state.DB up to date.
-type Store struct{}
+// Store writes objects and keeps a state.DB up to date. Its methods may be
+// called by any number of goroutines.
+type Store struct {
+	c      Config
+	log    *slog.Logger
+	db     *state.DB
+	client *clientv3.Client
+	engine *embedded // nil: external
+
+	// life ends with Close, or with the reason why the store can't go on.
+	life     context.Context
+	end      context.CancelCauseFunc
+	failed   chan struct{}
+	failOnce sync.Once
+	work     sync.WaitGroup // the watch and the upkeep
+	kick     chan struct{}  // wakes the upkeep
+
+	mu            sync.Mutex
+	leader        Term
+	leaderChanged chan struct{}
+	breakWatch    context.CancelFunc // ends the present watch, which starts anew
+	compacted     int64              // only of makeRoom
+	unreadable    map[string]error   // keys whose last value couldn't be read
+}
+
+// errClosed is why life ended when Close was called.
+var errClosed = fmt.Errorf("%w: it was closed", ErrUnavailable)
 
 // Open starts the embedded engine, or connects to the external one, reads
-// everything into db and keeps db up to date until Close.
+// everything into db and keeps db up to date until Close. It gives up at ctx's
+// deadline, or Config.OpenTimeout if it has none.
 func Open(ctx context.Context, c Config, db *state.DB) (*Store, error) {
-	return nil, ErrUnavailable
+	c = c.withDefaults()
+	ctx, cancel := deadline(ctx, c.OpenTimeout)
+	defer cancel()
+	s := &Store{
+		c: c, log: c.Logger, db: db,
+		failed:        make(chan struct{}),
+		kick:          make(chan struct{}, 1),
+		leaderChanged: make(chan struct{}),
+		unreadable:    map[string]error{},
+	}
+	s.life, s.end = context.WithCancelCause(context.Background())
+	if err := s.open(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *Store) open(ctx context.Context) (err error) {
+	where := fmt.Sprintf("directory %q", s.c.Dir)
+	if len(s.c.Endpoints) > 0 {
+		where = fmt.Sprintf("etcd at %q", s.c.Endpoints)
+		s.client, err = dial(s.life, s.c)
+	} else {
+		s.engine, err = startEmbedded(ctx, s.c, s.fail)
+		if err == nil {
+			s.client = s.engine.client
+			s.recoverSpace(ctx)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("open the store in %s: %w", where, err)
+	}
+	ctx, cancel := s.during(ctx)
+	defer cancel()
+	if err := s.makeMeta(ctx, time.Now()); err != nil {
+		return fmt.Errorf("open the store in %s: %w", where, s.reason(err))
+	}
+	revision, err := s.load(ctx, true)
+	if err != nil {
+		return fmt.Errorf("open the store in %s: %w", where, s.reason(err))
+	}
+	s.work.Go(func() { s.follow(s.life, revision) })
+	if s.engine != nil {
+		s.work.Go(func() { s.upkeep(s.life) })
+	}
+	return nil
 }
 
 // Close ends the watch and stops the embedded engine.
-func (s *Store) Close() error { return nil }
-
-// Create stores a new object.
-func (s *Store) Create(ctx context.Context, obj model.Object) (int64, error) {
-	return 0, ErrUnavailable
+func (s *Store) Close() error {
+	s.end(errClosed)
+	s.work.Wait()
+	var err error
+	if s.client != nil {
+		if err = s.client.Close(); errors.Is(err, context.Canceled) {
+			err = nil
+		}
+	}
+	if s.engine != nil {
+		err = errors.Join(err, s.engine.stop())
+	}
+	return err
 }
 
-// Update replaces a stored object by what f makes of it.
-func (s *Store) Update(ctx context.Context, kind model.Kind, key string, f func(old model.Object) (model.Object, error)) (int64, error) {
-	return 0, ErrUnavailable
+// Failed is closed when the embedded engine can't go on, for example because the
+// disk couldn't be written. Err says why. Reads of the state.DB still work, but
+// only a restart of the process brings the store back.
+func (s *Store) Failed() <-chan struct{} { return s.failed }
+
+// Err is why the store can't go on, or nil.
+func (s *Store) Err() error {
+	select {
+	case <-s.failed:
+		return context.Cause(s.life)
+	default:
+		return nil
+	}
 }
 
-// Delete removes a stored object.
-func (s *Store) Delete(ctx context.Context, kind model.Kind, key string) (int64, error) {
-	return 0, ErrUnavailable
+// Ping returns nil if the store answers with what is in force.
+func (s *Store) Ping(ctx context.Context) error {
+	_, err := s.op(ctx, "ask the store", s.revision)
+	return err
 }
 
-// Write is one step of Put.
-type Write struct {
-	Old model.Object // nil: must be absent
-	New model.Object // nil: delete
+// fail ends the life of a store that can't go on.
+func (s *Store) fail(err error) {
+	s.failOnce.Do(func() {
+		if s.life.Err() != nil {
+			return
+		}
+		s.log.Error("the store has failed; kvnet must be started again", "err", err)
+		s.end(fmt.Errorf("%w: %w", ErrUnavailable, err))
+		close(s.failed)
+	})
 }
 
-// Put carries out several writes in one transaction.
-func (s *Store) Put(ctx context.Context, changes []Write) (int64, error) {
-	return 0, ErrUnavailable
+// op runs one operation with a deadline and says in its error what it was.
+func (s *Store) op(ctx context.Context, doing string, f func(context.Context) (int64, error)) (int64, error) {
+	ctx, cancel := deadline(ctx, s.c.OpTimeout)
+	defer cancel()
+	ctx, release := s.during(ctx)
+	defer release()
+	rev, err := f(ctx)
+	var caller *callerError
+	switch {
+	case err == nil:
+		return rev, nil
+	case errors.As(err, &caller):
+		return 0, caller.error
+	}
+	return 0, fmt.Errorf("%s: %w", doing, s.reason(err))
 }
 
-// Decision is one step of Decide.
-type Decision struct {
-	Old model.Object // nil: must be absent
-	New model.Object // nil: delete
+// reason replaces the trace of a store that has ended by why it ended.
+func (s *Store) reason(err error) error {
+	if errors.Is(err, ErrUnavailable) && s.life.Err() != nil {
+		return context.Cause(s.life)
+	}
+	return err
 }
 
-// Decide writes what the leader has decided, if t is in force.
-func (s *Store) Decide(ctx context.Context, t Term, d []Decision) (int64, error) {
-	return 0, ErrUnavailable
+// during gives a context that ends with ctx or with the store's life.
+func (s *Store) during(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.life, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// deadline gives a context with a deadline.
+func deadline(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, d)
 }

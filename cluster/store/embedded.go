@@ -1,0 +1,212 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+)
+
+const (
+	// maxRequest bounds one transaction. A REST body has 4 MiB.
+	maxRequest = 10 << 20
+	// compactAfter is how long old revisions are kept, and so how far a watch
+	// may fall behind before everything is listed anew.
+	compactAfter = "5m"
+	// stopTimeout bounds how long the engine may take to stop.
+	stopTimeout = 15 * time.Second
+	// segment is the size of the pieces in which the engine allocates its log.
+	segment = 64 << 20
+)
+
+// embedded is an etcd server in this process.
+type embedded struct {
+	etcd   *embed.Etcd
+	client *clientv3.Client
+	lock   *os.File
+}
+
+// startEmbedded starts etcd in c.Dir and waits until it is ready. fail is told
+// when it can't go on later.
+func startEmbedded(ctx context.Context, c Config, fail func(error)) (*embedded, error) {
+	if c.Dir == "" {
+		return nil, errors.New("a directory for the data is needed")
+	}
+	cfg, err := engineConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the data directory: %w", err)
+	}
+	lock, err := lockDir(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	e := &embedded{lock: lock}
+	if err := e.start(ctx, c, cfg, fail); err != nil {
+		return nil, errors.Join(err, e.stop())
+	}
+	return e, nil
+}
+
+func (e *embedded) start(ctx context.Context, c Config, cfg *embed.Config, fail func(error)) error {
+	if err := checkFiles(c); err != nil {
+		return err
+	}
+	died := make(chan error, 1)
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(engineLog(c.Logger, func(err error) {
+		select {
+		case died <- err:
+		default:
+		}
+		fail(err)
+	}))
+	started := make(chan error, 1)
+	go func() {
+		err := fmt.Errorf("%w: the engine could not read its files", ErrDamaged)
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("%w: %v", ErrDamaged, p)
+			}
+			started <- err
+		}()
+		etcd, serr := embed.StartEtcd(cfg)
+		if err = serr; err != nil {
+			return
+		}
+		e.etcd = etcd
+	}()
+	select {
+	case err := <-started:
+		if err != nil {
+			select {
+			case cause := <-died:
+				err = fmt.Errorf("%w: %w", err, cause)
+			default:
+			}
+			return err
+		}
+	case err := <-died:
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	case <-ctx.Done():
+		go func() { // it may still come up; don't leave it running
+			if <-started == nil {
+				e.etcd.Close()
+			}
+		}()
+		return fmt.Errorf("%w: the engine did not start in time: %w", ErrUnavailable, context.Cause(ctx))
+	}
+	select {
+	case <-e.etcd.Server.ReadyNotify():
+	case err := <-e.etcd.Err():
+		return err
+	case err := <-died:
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	case <-e.etcd.Server.StopNotify():
+		return fmt.Errorf("%w: the engine stopped while it was starting", ErrUnavailable)
+	case <-ctx.Done():
+		return fmt.Errorf("%w: the engine was not ready in time: %w", ErrUnavailable, context.Cause(ctx))
+	}
+	e.client = v3client.New(e.etcd.Server)
+	return nil
+}
+
+// engineConfig is the configuration of a single embedded member.
+func engineConfig(c Config) (*embed.Config, error) {
+	cfg := embed.NewConfig()
+	listen, err := peerURL(c.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("the store's address to listen on: %w", err)
+	}
+	advertise, err := peerURL(c.Advertise)
+	if err != nil {
+		return nil, fmt.Errorf("the store's address for other members: %w", err)
+	}
+	cfg.Name = url.QueryEscape(c.Name) // "=" and "," have a meaning in a list of members
+	cfg.Dir = c.Dir
+	cfg.ListenPeerUrls = []url.URL{listen}
+	cfg.AdvertisePeerUrls = []url.URL{advertise}
+	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = nil, nil
+	cfg.EnableGRPCGateway = false
+	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
+	// There is nobody whose messages could be late: elect at once.
+	cfg.TickMs, cfg.ElectionMs = 20, 200
+	cfg.InitialElectionTickAdvance = true
+	cfg.AutoCompactionMode = embed.CompactorModePeriodic
+	cfg.AutoCompactionRetention = compactAfter
+	cfg.QuotaBackendBytes = c.Quota + c.tuning.headroom
+	cfg.MaxTxnOps = uint(c.tuning.maxOps)
+	cfg.MaxRequestBytes = maxRequest
+	return cfg, nil
+}
+
+func peerURL(addr string) (url.URL, error) {
+	u, err := url.Parse("http://" + addr)
+	if err != nil || u.Host != addr || u.Port() == "" {
+		return url.URL{}, fmt.Errorf("%q is not of the form host:port", addr)
+	}
+	return *u, nil
+}
+
+// checkFiles finds out before etcd starts what etcd would die or wait for ever
+// of.
+func checkFiles(c Config) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", ErrDamaged, p)
+		}
+	}()
+	if free, ok := freeBytes(c.Dir); ok && c.MinFree > 0 && free < segment {
+		if _, err := os.Stat(filepath.Join(c.Dir, "member", "wal")); errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("%w: the disk has %d MiB left, the store's log alone needs %d MiB", ErrNoSpace, free>>20, segment>>20)
+		}
+	}
+	path := filepath.Join(c.Dir, "member", "snap", "db")
+	if st, err := os.Stat(path); err != nil || st.Size() == 0 {
+		return nil
+	}
+	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: time.Second})
+	switch {
+	case errors.Is(err, berrors.ErrTimeout):
+		return fmt.Errorf("%w: %q is locked", ErrLocked, path)
+	case errors.Is(err, os.ErrPermission):
+		return err
+	case err != nil:
+		return fmt.Errorf("%w: open %q: %w", ErrDamaged, path, err)
+	}
+	return db.Close()
+}
+
+// stop ends etcd and gives the directory back.
+func (e *embedded) stop() error {
+	var err error
+	if e.etcd != nil {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			e.etcd.Close()
+		}()
+		t := time.NewTimer(stopTimeout)
+		defer t.Stop()
+		select {
+		case <-done:
+		case <-t.C:
+			// Its files stay locked until the process ends.
+			return fmt.Errorf("%w: the engine did not stop in %s", ErrUnavailable, stopTimeout)
+		}
+	}
+	if e.lock != nil {
+		err = e.lock.Close()
+	}
+	return err
+}
