@@ -1,0 +1,54 @@
+package handlers
+
+import (
+	"net/netip"
+
+	"kvnet/model"
+	"kvnet/model/state"
+)
+
+// GatewayMAC is the address with which gateways speak to the outside
+// (DEFAULT_GATEWAY_MAC of ONOS).
+var GatewayMAC = model.MAC{0xfe, 0, 0, 0, 0, 0x02}
+
+// ElectedGateway returns the node that is decided to be the gateway of a router.
+// The node has an integration bridge that is a switch. If there is no such node
+// yet, it is nil and the second result says what is missing.
+func ElectedGateway(db state.Snapshot, router string) (*model.Node, Waiting) {
+	st := db.RouterStatus(router)
+	if st == nil || st.Gateway == "" {
+		return nil, Waitf("gateway for router %s", router)
+	}
+	n := db.Node(st.Gateway)
+	if n == nil {
+		return nil, Waitf("node %s", st.Gateway)
+	}
+	if n.IntegrationDPID() == 0 {
+		return nil, Waitf("integration bridge of node %s", n.Hostname)
+	}
+	return n, ""
+}
+
+// PeerMAC is the decided MAC of the upstream router that r names now; zero if it
+// isn't known.
+func PeerMAC(r *model.Router, st *model.RouterStatus) model.MAC {
+	if r == nil || r.Peer == nil || st == nil || st.PeerIP != r.Peer.IP {
+		return model.MAC{}
+	}
+	return st.PeerMAC
+}
+
+// PeerIP is the IPv4 address of the upstream router of r. It is invalid if there
+// is none.
+func PeerIP(r *model.Router) netip.Addr {
+	if r == nil || r.Peer == nil || !r.Peer.IP.Is4() {
+		return netip.Addr{}
+	}
+	return r.Peer.IP
+}
+
+// VLANID is the VLAN id of a VLAN network; ok is false if its segment is none.
+func VLANID(n *model.Network) (id uint16, ok bool) {
+	s, ok := n.Segment()
+	return uint16(s), ok && s >= 1 && s <= 4094
+}

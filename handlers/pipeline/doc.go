@@ -1,0 +1,3 @@
+// Package pipeline computes the base rules of bridges: how a packet passes from
+// table to table when no other rule takes it.
+package pipeline

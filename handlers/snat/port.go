@@ -1,0 +1,75 @@
+package snat
+
+import (
+	"strings"
+
+	"kvnet/handlers"
+	"kvnet/model"
+	"kvnet/model/state"
+	"kvnet/southbound/flow"
+)
+
+// portRules are the rules that lead answers to one VM.
+func (s *setting) portRules(db state.Snapshot, p *model.Port) (set flow.Set, waiting []handlers.Waiting) {
+	if !p.IP.IsValid() {
+		return flow.Set{}, []handlers.Waiting{handlers.Waitf("address of port %s", p.MAC)}
+	}
+	if !p.IP.Is4() {
+		return flow.Set{}, nil
+	}
+	set.Rules = []flow.Rule{s.toPort(p)}
+	n := db.Network(p.NetworkID)
+	if n == nil {
+		return set, []handlers.Waiting{handlers.Waitf("network %s", p.NetworkID)}
+	}
+	if !n.Type.IsTunnel() {
+		return set, nil
+	}
+	r, missing := s.toWorker(db, n, p)
+	if missing != "" {
+		return set, []handlers.Waiting{missing}
+	}
+	set.Rules = append(set.Rules, r)
+	return set, nil
+}
+
+// toPort is Snat-P: an answer gets the VM's MAC.
+func (s *setting) toPort(p *model.Port) flow.Rule {
+	return flow.Rule{
+		Switch: s.gateway.IntegrationDPID(), Table: flow.TableGwDrop, Priority: flow.PriorityStatefulSNAT,
+		Match:   flow.Match{EthType: flow.EthTypeIPv4, EthSrc: s.router.MAC, IPDst: flow.Host(p.IP)},
+		Actions: []flow.Action{flow.SetMAC{Field: flow.FieldEthDst, MAC: p.MAC}},
+		Goto:    flow.TableForwarding,
+	}
+}
+
+// toWorker is Snat-T: an answer for a VM of a tunnel network goes through the
+// tunnel to the VM's worker.
+func (s *setting) toWorker(db state.Snapshot, n *model.Network, p *model.Port) (flow.Rule, handlers.Waiting) {
+	segment, hasSegment := n.Segment()
+	worker := db.NodeByIntegration(p.DeviceID)
+	switch {
+	case s.gateway.TunnelDPID() == 0:
+		return flow.Rule{}, handlers.Waitf("tunnel bridge of node %s", s.gateway.Hostname)
+	case !hasSegment:
+		return flow.Rule{}, handlers.Waitf("segment id of network %s", n.ID)
+	case p.DeviceID == "":
+		return flow.Rule{}, handlers.Waitf("place of port %s", p.MAC)
+	case worker == nil:
+		return flow.Rule{}, handlers.Waitf("worker with integration bridge %s", p.DeviceID)
+	case !worker.DataIP.Is4():
+		return flow.Rule{}, handlers.Waitf("IPv4 data address of node %s", worker.Hostname)
+	}
+	return flow.Rule{
+		Switch: s.gateway.TunnelDPID(), Table: flow.TableTunnelDefault, Priority: flow.PriorityForwarding,
+		Match: flow.Match{EthType: flow.EthTypeIPv4, EthDst: p.MAC, IPDst: flow.Host(p.IP)},
+		Actions: []flow.Action{
+			flow.SetUint{Field: flow.FieldTunID, Value: uint64(segment)},
+			flow.SetIP{Field: flow.FieldTunDst, IP: worker.DataIP},
+			flow.Output{Port: flow.NamedPort(tunnelPort(n.Type))},
+		},
+	}, ""
+}
+
+// tunnelPort is the name of br-tun's port for networks of type t.
+func tunnelPort(t model.NetworkType) string { return strings.ToLower(string(t)) }

@@ -1,0 +1,139 @@
+package snat
+
+import (
+	"net/netip"
+
+	"kvnet/handlers"
+	"kvnet/handlers/arp"
+	"kvnet/model"
+	"kvnet/model/state"
+	"kvnet/southbound/flow"
+)
+
+// The ports that translated connections leave with (TP_PORT_MINIMUM_NUM and
+// TP_PORT_MAXIMUM_NUM of the original).
+const (
+	natPortMin = 1025
+	natPortMax = 65535
+)
+
+// routerRules are the rules that all VMs of the router share.
+func (s *setting) routerRules(db state.Snapshot) (set flow.Set, waiting []handlers.Waiting) {
+	set.Rules = append(set.Rules, s.arpResponder(), s.upstream())
+	if ext := db.Network(s.router.External.NetworkID); ext == nil {
+		waiting = append(waiting, handlers.Waitf("network %s", s.router.External.NetworkID))
+	} else if down, ok := s.downstream(ext); ok {
+		set.Rules = append(set.Rules, down)
+	} else {
+		waiting = append(waiting, handlers.Waitf("VLAN id of network %s", ext.ID))
+	}
+	drops, missing := s.internalDrops(db)
+	set.Rules = append(set.Rules, drops...)
+	return set, append(waiting, missing...)
+}
+
+// entry is a rule of the first table that packets to the gateway meet.
+func (s *setting) entry(priority uint16, m flow.Match, actions ...flow.Action) flow.Rule {
+	return flow.Rule{Switch: s.gateway.IntegrationDPID(), Table: flow.TableGwEntry, Priority: priority, Match: m, Actions: actions}
+}
+
+// arpResponder is Snat-A: the gateway answers the upstream router's question for
+// the SNAT address. The address is announced when the responder comes to a
+// switch.
+func (s *setting) arpResponder() flow.Rule {
+	patch := flow.NamedPort(s.patch)
+	r := s.entry(flow.PriorityARPGateway,
+		flow.Match{InPort: patch, EthType: flow.EthTypeARP, ARPOp: flow.ARPRequest, ARPTPA: flow.Host(s.ip)},
+		flow.Move{From: flow.FieldEthSrc, To: flow.FieldEthDst},
+		flow.Move{From: flow.FieldARPSHA, To: flow.FieldARPTHA},
+		flow.Move{From: flow.FieldARPSPA, To: flow.FieldARPTPA},
+		flow.SetUint{Field: flow.FieldARPOp, Value: uint64(flow.ARPReply)},
+		flow.SetMAC{Field: flow.FieldEthSrc, MAC: handlers.GatewayMAC},
+		flow.SetMAC{Field: flow.FieldARPSHA, MAC: handlers.GatewayMAC},
+		flow.SetIP{Field: flow.FieldARPSPA, IP: s.ip},
+		flow.Output{Port: flow.InPort},
+	)
+	r.Announce = &flow.Announcement{
+		Address: s.ip, Scope: s.router.Name, Port: patch,
+		Frame: string(arp.GratuitousFrame(handlers.GatewayMAC, s.ip)),
+	}
+	return r
+}
+
+// upstream is Snat-U: whatever VMs send to the router leaves with the SNAT
+// address. The rules of higher priority take out what isn't meant for outside.
+func (s *setting) upstream() flow.Rule {
+	return s.entry(flow.PriorityStatefulSNAT,
+		flow.Match{EthType: flow.EthTypeIPv4, EthDst: s.router.MAC},
+		flow.CT{Commit: true, Zone: s.zone, NAT: flow.NAT{
+			Kind: flow.NATSource, IPMin: s.ip, IPMax: s.ip, PortMin: natPortMin, PortMax: natPortMax,
+		}},
+		flow.SetMAC{Field: flow.FieldEthDst, MAC: s.peerMAC},
+		flow.SetMAC{Field: flow.FieldEthSrc, MAC: handlers.GatewayMAC},
+		flow.Output{Port: flow.NamedPort(s.patch)},
+	)
+}
+
+// downstream is Snat-D: what comes for the SNAT address gets its VM's address
+// back and goes on in the next table. ok is false for a VLAN network without a
+// VLAN id.
+func (s *setting) downstream(ext *model.Network) (r flow.Rule, ok bool) {
+	m := flow.Match{EthType: flow.EthTypeIPv4, IPDst: flow.Host(s.ip)}
+	var actions []flow.Action
+	if ext.Type == model.NetworkVLAN {
+		id, ok := handlers.VLANID(ext)
+		if !ok {
+			return flow.Rule{}, false
+		}
+		m.VLAN = flow.VLANID(id)
+		actions = append(actions, flow.PopVLAN{})
+	}
+	actions = append(actions,
+		flow.SetMAC{Field: flow.FieldEthSrc, MAC: s.router.MAC},
+		flow.CT{Zone: s.zone, Table: flow.TableGwDrop, NAT: flow.NAT{Kind: flow.NATKnown}},
+	)
+	return s.entry(flow.PriorityStatefulSNAT, m, actions...), true
+}
+
+// internalDrops keep packets for addresses behind the router from leaving with
+// the SNAT address (row S-5 of docs/deviations.md): those of its internal
+// networks, and those of the networks' balancers that lie outside of them.
+func (s *setting) internalDrops(db state.Snapshot) (rules []flow.Rule, waiting []handlers.Waiting) {
+	var inside []netip.Prefix
+	done := map[netip.Prefix]bool{}
+	drop := func(p netip.Prefix) {
+		if !done[p] {
+			done[p] = true
+			m := flow.Match{EthType: flow.EthTypeIPv4, EthDst: s.router.MAC, IPDst: p}
+			rules = append(rules, s.entry(flow.PriorityInternalDrop, m))
+		}
+	}
+	for _, id := range s.router.Internal {
+		n := db.Network(id)
+		if n == nil {
+			waiting = append(waiting, handlers.Waitf("network %s", id))
+			continue
+		}
+		if p := n.Prefix(); p.IsValid() && p.Addr().Is4() && p.Bits() > 0 {
+			inside = append(inside, p)
+			drop(p)
+		}
+	}
+	for _, id := range s.router.Internal {
+		for lb := range db.LoadBalancersByNetwork(id) {
+			if lb.VIP.Is4() && !within(inside, lb.VIP) {
+				drop(flow.Host(lb.VIP))
+			}
+		}
+	}
+	return rules, waiting
+}
+
+func within(prefixes []netip.Prefix, a netip.Addr) bool {
+	for _, p := range prefixes {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
