@@ -45,7 +45,7 @@ func startEmbedded(ctx context.Context, c Config, fail func(error)) (*embedded, 
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+	if err := os.MkdirAll(engineDir(c), 0o700); err != nil {
 		return nil, fmt.Errorf("make the data directory: %w", err)
 	}
 	lock, err := lockDir(c.Dir)
@@ -121,6 +121,9 @@ func (e *embedded) start(ctx context.Context, c Config, cfg *embed.Config, fail 
 	return nil
 }
 
+// engineDir is the engine's own directory.
+func engineDir(c Config) string { return filepath.Join(c.Dir, "etcd") }
+
 // engineConfig is the configuration of a single embedded member.
 func engineConfig(c Config) (*embed.Config, error) {
 	cfg := embed.NewConfig()
@@ -133,7 +136,7 @@ func engineConfig(c Config) (*embed.Config, error) {
 		return nil, fmt.Errorf("the store's address for other members: %w", err)
 	}
 	cfg.Name = url.QueryEscape(c.Name) // "=" and "," have a meaning in a list of members
-	cfg.Dir = c.Dir
+	cfg.Dir = engineDir(c)
 	cfg.ListenPeerUrls = []url.URL{listen}
 	cfg.AdvertisePeerUrls = []url.URL{advertise}
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = nil, nil
@@ -167,11 +170,11 @@ func checkFiles(c Config) (err error) {
 		}
 	}()
 	if free, ok := freeBytes(c.Dir); ok && c.MinFree > 0 && free < segment {
-		if _, err := os.Stat(filepath.Join(c.Dir, "member", "wal")); errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(engineDir(c), "member", "wal")); errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("%w: the disk has %d MiB left, the store's log alone needs %d MiB", ErrNoSpace, free>>20, segment>>20)
 		}
 	}
-	path := filepath.Join(c.Dir, "member", "snap", "db")
+	path := filepath.Join(engineDir(c), "member", "snap", "db")
 	if st, err := os.Stat(path); err != nil || st.Size() == 0 {
 		return nil
 	}

@@ -42,17 +42,17 @@ func (h fatalHook) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
 }
 
 // harmless are messages of etcd at warning level or above that say nothing about
-// this use of it: there is no client port, no authentication and one member, and
-// the server was told to stop.
+// this use of it: there is no client port, no authentication and one member, a
+// new store has no version for its first moments, and the server was told to
+// stop.
 var harmless = map[string]bool{
 	"Running http and grpc server on single port. This is not recommended for production.": true,
 	"simple token is not cryptographically signed":                                         true,
+	"Failed to detect schema version":                                                      true,
+	"failed to update storage version":                                                     true,
 	"server has stopped; stopping cluster version's monitor":                               true,
 	"server has stopped; stopping storage version's monitor":                               true,
 	"stopped publish because server is stopped":                                            true,
-	"setting up serving from embedded etcd failed.":                                        true,
-	"closing connection": true,
-	"failed to watch":    true,
 }
 
 // slogCore hands zap's entries to slog.
