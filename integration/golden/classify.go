@@ -1,0 +1,97 @@
+package golden
+
+import "strings"
+
+// handler says whose rule a rule is.
+type handler string
+
+// The handlers whose rules occur, by the names of the original's rules.
+const (
+	handlerBase         handler = "base rules (Flow-…)"
+	handlerSNAT         handler = "SNAT (Snat-…)"
+	handlerInternalDrop handler = "SNAT, added by kvnet (S-5)"
+	handlerBalancer     handler = "load balancer (Lb-…)"
+	handlerFloatingIP   handler = "floating IP (Fip-…)"
+	handlerNetwork      handler = "network (Net-…)"
+	handlerPeerARP      handler = "peer's ARP (Arp-P)"
+	handlerOther        handler = "security group, DHCP, physical network"
+	handlerUnknown      handler = "nobody"
+)
+
+// floatingMAC is the address that SNAT and balancers answer ARP with.
+const floatingMAC = "fe:00:00:00:00:02"
+
+// owner finds the handler of a rule by its table, priority and match.
+// snatAddresses are the external addresses of all routers of the scenario, which
+// tell the ARP responders of SNAT from those of floating IPs.
+func owner(r Rule, snatAddresses map[string]bool) handler {
+	switch r.Table {
+	case 0:
+		return ownerInTable0(r)
+	case 1, 5, 35, 80:
+		switch {
+		case r.Priority == 0 && len(r.Match) == 0, r.Table == 35 && r.Priority == 40000, r.Table == 80 && r.Priority == 10000:
+			return handlerBase
+		case r.Table == 5 && r.Priority == 42000, r.Table == 35 && r.Priority == 30000:
+			return handlerOther
+		}
+	case 31, 32:
+		return ownerInGatewayTable(r, snatAddresses)
+	case 40, 43, 44, 45:
+		return handlerOther
+	}
+	return handlerUnknown
+}
+
+// ownerInTable0 knows table 0 of br-int (a miss only) and of br-tun.
+func ownerInTable0(r Rule) handler {
+	_, fromPort := r.field("in_port")
+	switch {
+	case r.Priority == 0 && len(r.Match) == 0, r.Priority == 10000 && r.Actions == "NORMAL":
+		return handlerBase
+	case r.Priority == 30000 && !fromPort && r.has("ip"):
+		return handlerSNAT // Snat-T
+	case r.Priority == 30000, r.Priority == 31000, r.Priority == 41000:
+		return handlerNetwork
+	case r.Priority == 32000:
+		return handlerFloatingIP
+	case r.Priority == 33000:
+		return handlerBalancer
+	}
+	return handlerUnknown
+}
+
+func ownerInGatewayTable(r Rule, snatAddresses map[string]bool) handler {
+	switch r.Priority {
+	case 0:
+		return handlerBase
+	case 40500:
+		return handlerSNAT
+	case 40700, 40800:
+		return handlerFloatingIP
+	case 40900:
+		return handlerInternalDrop
+	case 41500:
+		return handlerBalancer
+	case 43000:
+		return handlerNetwork
+	case 41000:
+		return ownerOfResponder(r, snatAddresses)
+	}
+	return handlerUnknown
+}
+
+// ownerOfResponder knows priority 41000 of table 31, where ARP responders of all
+// kinds and the routes between networks are.
+func ownerOfResponder(r Rule, snatAddresses map[string]bool) handler {
+	target, _ := r.field("arp_tpa")
+	switch {
+	case r.has("arp_op=2"):
+		return handlerPeerARP
+	case !r.has("arp_op=1"), !strings.Contains(r.Actions, "set_field:"+floatingMAC+"->arp_sha"):
+		return handlerNetwork // Net-R1, Net-PA
+	case snatAddresses[target]:
+		return handlerSNAT
+	}
+	return handlerBalancer // or a floating IP's
+}

@@ -1,0 +1,129 @@
+package golden
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	"kvnet/integration/server"
+)
+
+// wanted is what the replay has written by REST so far.
+type wanted struct {
+	server   *server.Server
+	networks map[string]map[string]any
+	routers  map[string]map[string]any
+}
+
+// do writes what a step says. done is false for a step that is no REST write.
+func (w *wanted) do(ctx context.Context, step Step) (done bool, err error) {
+	method, path, body := http.MethodPost, server.NetworkingPath, map[string]any(nil)
+	switch step.Op {
+	case "createNode":
+		path, body = server.NodePath, map[string]any{"nodes": []any{step.Node}}
+	case "createNetwork":
+		path, body = path+"/network", step.Network
+		w.networks[text(body, "networkId")] = body
+	case "removeNetwork":
+		method, path = http.MethodDelete, server.ObjectPath("network", step.ID)
+		delete(w.networks, step.ID)
+	case "createPort":
+		path, body = path+"/port", step.Port
+	case "updatePort":
+		method, path, body = http.MethodPut, server.ObjectPath("port", text(step.Port, "macAddress")), step.Port
+	case "removePort":
+		method, path = http.MethodDelete, server.ObjectPath("port", step.MAC)
+	case "createRouter":
+		path, body = path+"/router", step.Router
+		w.routers[text(body, "name")] = body
+	case "updateRouter":
+		method, path, body = http.MethodPut, server.ObjectPath("router", text(step.Router, "name")), step.Router
+		w.routers[text(body, "name")] = body
+	case "peerMac":
+		method, path, body = http.MethodPut, server.ObjectPath("router", step.Name), w.withPeerMAC(step.Name, step.MAC)
+		w.routers[step.Name] = body
+	case "removeRouter":
+		method, path = http.MethodDelete, server.ObjectPath("router", step.Name)
+		delete(w.routers, step.Name)
+	case "createLb":
+		path, body = path+"/loadbalancer", step.LB
+	case "removeLb":
+		method, path = http.MethodDelete, server.ObjectPath("loadbalancer", step.Name)
+	case "createFip":
+		path, body = path+"/floating-ip", step.FIP
+	case "updateFip":
+		method, path, body = http.MethodPut, server.ObjectPath("floating-ip", text(step.FIP, "id")), step.FIP
+	case "removeFip":
+		method, path = http.MethodDelete, server.ObjectPath("floating-ip", step.ID)
+	default:
+		return false, nil
+	}
+	var encoded any
+	if body != nil {
+		encoded = body
+	}
+	return true, w.server.Write(ctx, method, path, encoded)
+}
+
+// withPeerMAC is a router's body with another MAC of the peer.
+func (w *wanted) withPeerMAC(name, mac string) map[string]any {
+	body := maps.Clone(w.routers[name])
+	peer, _ := body["peerRouter"].(map[string]any)
+	peer = maps.Clone(peer)
+	peer["mac"] = mac
+	body["peerRouter"] = peer
+	return body
+}
+
+// internalDrops is the declared addition of row S-5: where a router has its
+// upstream rule, what goes to its internal networks is dropped before it.
+func (w *wanted) internalDrops(want State) (State, error) {
+	added := State{}
+	for device, rules := range want {
+		for _, r := range rules {
+			mac, upstream := r.field("dl_dst")
+			if r.Table != 31 || r.Priority != 40500 || !upstream {
+				continue
+			}
+			for _, router := range w.routers {
+				if text(router, "mac") != mac {
+					continue
+				}
+				for _, id := range list(router, "internal") {
+					network, ok := w.networks[id]
+					if !ok {
+						continue
+					}
+					line := fmt.Sprintf("table=31, priority=40900,ip,dl_dst=%s,nw_dst=%s actions=drop", mac, text(network, "cidr"))
+					drop, err := ParseRule(line)
+					if err != nil {
+						return nil, err
+					}
+					added[device] = append(added[device], drop)
+				}
+			}
+		}
+	}
+	for device, rules := range added {
+		want[device] = append(slices.Clone(want[device]), rules...)
+	}
+	return want, nil
+}
+
+func text(object map[string]any, key string) string {
+	s, _ := object[key].(string)
+	return s
+}
+
+func list(object map[string]any, key string) []string {
+	var out []string
+	values, _ := object[key].([]any)
+	for _, v := range values {
+		if s, ok := v.(string); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}

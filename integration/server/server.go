@@ -1,0 +1,203 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"kvnet/integration/netns"
+)
+
+// Config says how a server is run.
+type Config struct {
+	Binary string
+	// Dir holds the server's data and log.
+	Dir  string
+	Name string
+	// AuditInterval and FullAuditInterval are the flags of these names.
+	AuditInterval, FullAuditInterval time.Duration
+	// Args are further flags.
+	Args []string
+}
+
+// Server is a kvnet server that can be killed and started again with the same
+// data at the same addresses.
+type Server struct {
+	Config
+	// REST, OpenFlow and Metrics are the server's addresses.
+	REST, OpenFlow, Metrics string
+
+	store  string
+	gossip string
+	client *http.Client
+	cmd    *exec.Cmd
+	done   chan struct{}
+}
+
+// readyTimeout bounds the time from the start until /readyz is 200.
+const readyTimeout = 30 * time.Second
+
+// New chooses free addresses for a server, which is not started yet.
+func New(c Config) (*Server, error) {
+	s := &Server{Config: c, client: &http.Client{Timeout: 15 * time.Second}}
+	// All are held until all are chosen, so that none is chosen twice.
+	for _, address := range []*string{&s.REST, &s.OpenFlow, &s.Metrics, &s.store, &s.gossip} {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("choose address: %w", err)
+		}
+		defer func() { _ = ln.Close() }()
+		*address = ln.Addr().String()
+	}
+	return s, nil
+}
+
+// Arguments is the command line that runs the server.
+func (s *Server) Arguments() []string {
+	args := []string{
+		"server", "--name", s.Name, "--data-dir", filepath.Join(s.Dir, "data"),
+		"--rest-listen", s.REST, "--openflow-listen", s.OpenFlow,
+		"--metrics-listen", s.Metrics, "--store-listen", s.store,
+		"--gossip-listen", s.gossip, "--manage-bridges=false",
+	}
+	if s.AuditInterval > 0 {
+		args = append(args, "--audit-interval", s.AuditInterval.String())
+	}
+	if s.FullAuditInterval > 0 {
+		args = append(args, "--full-audit-interval", s.FullAuditInterval.String())
+	}
+	return append(args, s.Args...)
+}
+
+// LogFile holds what the server has printed in all its lives.
+func (s *Server) LogFile() string { return filepath.Join(s.Dir, "server.log") }
+
+// Start runs the server and waits until it is ready.
+func (s *Server) Start(ctx context.Context) error {
+	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
+		return fmt.Errorf("make folder of the server: %w", err)
+	}
+	log, err := os.OpenFile(s.LogFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return fmt.Errorf("open log of the server: %w", err)
+	}
+	defer func() { _ = log.Close() }()
+	cmd := exec.Command(s.Binary, s.Arguments()...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := netns.Spawn(cmd); err != nil {
+		return fmt.Errorf("start %s: %w", s.Binary, err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = cmd.Wait() // Stop looks at the exit status
+	}()
+	s.cmd, s.done = cmd, done
+	return s.waitReady(ctx)
+}
+
+func (s *Server) waitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	var last error
+	for {
+		status, _, err := s.Do(ctx, http.MethodGet, "/readyz", nil)
+		if err == nil && status == http.StatusOK {
+			return nil
+		}
+		if last = err; err == nil {
+			last = fmt.Errorf("/readyz is %d", status)
+		}
+		select {
+		case <-s.done:
+			return fmt.Errorf("the server ended at once:\n%s", s.LogTail())
+		case <-ctx.Done():
+			return fmt.Errorf("wait until the server is ready: %w (%w)\n%s", last, ctx.Err(), s.LogTail())
+		case <-tick.C:
+		}
+	}
+}
+
+// Running tells whether the server's process lives.
+func (s *Server) Running() bool {
+	if s.done == nil {
+		return false
+	}
+	select {
+	case <-s.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// Kill ends the server as by kill -9.
+func (s *Server) Kill() error {
+	if !s.Running() {
+		return nil
+	}
+	if err := s.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("kill the server: %w", err)
+	}
+	<-s.done
+	return nil
+}
+
+// stopTimeout is how long a server may take to end after SIGTERM.
+const stopTimeout = 15 * time.Second
+
+// Stop asks the server to end and checks that it does so without complaint.
+func (s *Server) Stop() error {
+	if !s.Running() {
+		return nil
+	}
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stop the server: %w", err)
+	}
+	select {
+	case <-s.done:
+	case <-time.After(stopTimeout):
+		return errors.Join(fmt.Errorf("the server did not end within %s of SIGTERM", stopTimeout), s.Kill())
+	}
+	if code := s.cmd.ProcessState.ExitCode(); code != 0 {
+		return fmt.Errorf("the server ended with status %d after SIGTERM:\n%s", code, s.LogTail())
+	}
+	return nil
+}
+
+// LogTail is the end of the server's log.
+func (s *Server) LogTail() string {
+	b, err := os.ReadFile(s.LogFile())
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(b[max(0, len(b)-6000):]))
+}
+
+// complaints in a log say that the server is broken, whatever the test sees.
+var complaints = [][]byte{[]byte("WARNING: DATA RACE"), []byte("panic: "), []byte("fatal error: ")}
+
+// CheckLog returns an error if the log shows a data race or a panic.
+func (s *Server) CheckLog() error {
+	b, err := os.ReadFile(s.LogFile())
+	if err != nil {
+		return fmt.Errorf("read log of the server: %w", err)
+	}
+	for _, c := range complaints {
+		if i := bytes.Index(b, c); i >= 0 {
+			return fmt.Errorf("the server's log shows %q:\n%s", c, b[i:min(len(b), i+4000)])
+		}
+	}
+	return nil
+}
