@@ -64,6 +64,12 @@ type (
 	GroupEntry = wire.GroupEntry
 	// GroupStats are the counters of a group.
 	GroupStats = wire.GroupStats
+	// PortStats are the counters of a port.
+	PortStats = wire.PortStats
+	// TableStats are the counters of a table.
+	TableStats = wire.TableStats
+	// Description is what a switch says about itself.
+	Description = wire.Desc
 	// PacketIn is a packet that a switch hands to the controller.
 	PacketIn = wire.PacketIn
 	// FlowRemoved says that a rule is gone.

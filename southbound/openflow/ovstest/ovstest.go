@@ -1,0 +1,236 @@
+// Package ovstest starts a real Open vSwitch for tests: a database server and a
+// switch daemon of their own, with bridges in the userspace datapath. It needs
+// root and the package openvswitch-switch.
+package ovstest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"kvnet/model"
+)
+
+// Switch is a running Open vSwitch.
+type Switch struct {
+	t   testing.TB
+	dir string
+	env []string
+}
+
+// Start starts an Open vSwitch that ends with the test.
+func Start(t testing.TB) *Switch {
+	t.Helper()
+	for _, tool := range []string{"ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-ofctl"} {
+		if _, err := lookPath(tool); err != nil {
+			t.Fatalf("%v: install the Debian package openvswitch-switch", err)
+		}
+	}
+	if os.Geteuid() != 0 {
+		t.Fatal("Open vSwitch needs root: run the tests as root")
+	}
+	// Not t.TempDir: names of Unix sockets are short.
+	dir, err := os.MkdirTemp("", "ovs")
+	if err != nil {
+		t.Fatalf("make a directory for Open vSwitch: %v", err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	s := &Switch{t: t, dir: dir, env: append(os.Environ(), "OVS_RUNDIR="+dir, "OVS_LOGDIR="+dir, "OVS_DBDIR="+dir, "OVS_SYSCONFDIR="+dir)}
+	s.run("ovsdb-tool", "create", s.path("conf.db"), "/usr/share/openvswitch/vswitch.ovsschema")
+	s.daemon("ovsdb-server", "--remote=punix:"+s.path("db.sock"), s.path("conf.db"))
+	s.awaitSocket("db.sock")
+	s.Vsctl("--no-wait", "init")
+	s.daemon("ovs-vswitchd", "--disable-system", "unix:"+s.path("db.sock"))
+	return s
+}
+
+// lookPath finds a tool also where a user's path doesn't lead.
+func lookPath(tool string) (string, error) {
+	if p, err := exec.LookPath(tool); err == nil {
+		return p, nil
+	}
+	for _, dir := range []string{"/usr/sbin", "/sbin"} {
+		if p := filepath.Join(dir, tool); exec.Command(p, "--version").Run() == nil {
+			return p, nil
+		}
+	}
+	return "", fmt.Errorf("%s isn't installed", tool)
+}
+
+func (s *Switch) path(name string) string { return filepath.Join(s.dir, name) }
+
+func (s *Switch) db() string { return "--db=unix:" + s.path("db.sock") }
+
+// daemon starts a program in the background and stops it at the end of the test.
+// It is killed when the test process dies.
+func (s *Switch) daemon(name string, args ...string) {
+	s.t.Helper()
+	path, err := lookPath(name)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	log := s.path(name + ".log")
+	cmd := exec.Command(path, append([]string{"--no-chdir", "--pidfile=" + s.path(name+".pid"), "--log-file=" + log,
+		"--unixctl=" + s.path(name+".ctl"), "-vconsole:off"}, args...)...)
+	cmd.Env = s.env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started, ended := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		// The kernel sends Pdeathsig when the thread that started the process
+		// ends, so this one stays until the process has ended.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // it was told to end
+		}
+	}()
+	if err := <-started; err != nil {
+		s.t.Fatalf("start %s: %v", name, err)
+	}
+	s.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+		select {
+		case <-ended:
+		case <-time.After(5 * time.Second):
+			_ = cmd.Process.Kill()
+			<-ended
+		}
+		if text, err := os.ReadFile(log); s.t.Failed() && err == nil {
+			s.t.Logf("%s:\n%s", log, text)
+		}
+	})
+}
+
+// awaitSocket waits until a daemon listens.
+func (s *Switch) awaitSocket(name string) {
+	s.t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		conn, err := net.Dial("unix", s.path(name))
+		if err == nil {
+			conn.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("wait for %s: %v", name, err)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// run runs a tool to its end and returns what it wrote.
+func (s *Switch) run(name string, args ...string) string {
+	s.t.Helper()
+	out, err := s.try(name, args...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return out
+}
+
+func (s *Switch) try(name string, args ...string) (string, error) {
+	path, err := lookPath(name)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env = s.env
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, stderr.String())
+	}
+	return stdout.String(), nil
+}
+
+// Vsctl runs ovs-vsctl.
+func (s *Switch) Vsctl(args ...string) string {
+	s.t.Helper()
+	return s.run("ovs-vsctl", append([]string{s.db(), "--retry", "--timeout=20"}, args...)...)
+}
+
+// Ofctl runs ovs-ofctl on a bridge: command, then bridge, then the rest.
+func (s *Switch) Ofctl(command, bridge string, args ...string) string {
+	s.t.Helper()
+	out, err := s.TryOfctl(command, bridge, args...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return out
+}
+
+// TryOfctl is Ofctl for commands that may fail.
+func (s *Switch) TryOfctl(command, bridge string, args ...string) (string, error) {
+	return s.try("ovs-ofctl", append([]string{"-O", "OpenFlow13", command, "unix:" + s.path(bridge+".mgmt")}, args...)...)
+}
+
+// Appctl runs ovs-appctl on the switch daemon.
+func (s *Switch) Appctl(args ...string) string {
+	s.t.Helper()
+	return s.run("ovs-appctl", append([]string{"--target=" + s.path("ovs-vswitchd.ctl")}, args...)...)
+}
+
+// AddBridge adds a bridge with ports, which are patch ports that lead nowhere and
+// have the numbers 1, 2, … in their order. Without rules it forwards nothing.
+func (s *Switch) AddBridge(name string, d model.DPID, ports ...string) {
+	s.t.Helper()
+	args := []string{"add-br", name,
+		"--", "set", "bridge", name, "datapath_type=netdev", "fail_mode=secure", "protocols=OpenFlow13",
+		"other_config:datapath-id=" + fmt.Sprintf("%016x", uint64(d))}
+	for i, p := range ports {
+		args = append(args, "--", "add-port", name, p,
+			"--", "set", "interface", p, "type=patch", "options:peer="+p+"-peer", fmt.Sprintf("ofport_request=%d", i+1))
+	}
+	s.Vsctl(args...)
+}
+
+// SetController makes a bridge connect to a controller, again within a second
+// whenever it loses it.
+func (s *Switch) SetController(bridge string, addr net.Addr) {
+	s.t.Helper()
+	s.Vsctl("set-controller", bridge, "tcp:"+addr.String(),
+		"--", "set", "controller", bridge, "connection_mode=out-of-band", "max_backoff=1000", "inactivity_probe=5000")
+}
+
+// DelController ends the connection of a bridge.
+func (s *Switch) DelController(bridge string) {
+	s.t.Helper()
+	s.Vsctl("del-controller", bridge)
+}
+
+// Flows is `ovs-ofctl dump-flows --no-stats` without its first line, one rule a
+// line without leading blanks.
+func (s *Switch) Flows(bridge string) []string {
+	s.t.Helper()
+	return lines(s.Ofctl("dump-flows", bridge, "--no-stats"))
+}
+
+// Groups is `ovs-ofctl dump-groups` without its first line.
+func (s *Switch) Groups(bridge string) []string {
+	s.t.Helper()
+	return lines(s.Ofctl("dump-groups", bridge))
+}
+
+func lines(text string) []string {
+	var out []string
+	for l := range strings.Lines(text) {
+		l = strings.TrimSpace(l)
+		if l != "" && !strings.HasPrefix(l, "OFPST_") && !strings.HasPrefix(l, "NXST_") {
+			out = append(out, l)
+		}
+	}
+	return out
+}
