@@ -54,7 +54,9 @@ type tuning struct {
 	upkeep      time.Duration // between two looks at the space
 	maxOps      int           // operations in one transaction
 	check       time.Duration // between two looks at the revision of the store
-	beforeWatch func()        // called before each watch is started
+	tables      func(tables) tables
+	free        func(dir string) (int64, bool) // space on the disk
+	beforeWatch func()                         // called before each watch is started
 }
 
 func (c Config) withDefaults() Config {
@@ -73,6 +75,9 @@ func (c Config) withDefaults() Config {
 	c.tuning.backoff = cmp.Or(c.tuning.backoff, 100*time.Millisecond)
 	c.tuning.upkeep = cmp.Or(c.tuning.upkeep, 30*time.Second)
 	c.tuning.check = cmp.Or(c.tuning.check, 10*time.Second)
+	if c.tuning.free == nil {
+		c.tuning.free = freeBytes
+	}
 	if c.tuning.maxOps == 0 {
 		c.tuning.maxOps = 16384
 		if len(c.Endpoints) > 0 {

@@ -169,7 +169,7 @@ func checkFiles(c Config) (err error) {
 			err = fmt.Errorf("%w: %v", ErrDamaged, p)
 		}
 	}()
-	if free, ok := freeBytes(c.Dir); ok && c.MinFree > 0 && free < segment {
+	if free, ok := c.tuning.free(c.Dir); ok && c.MinFree > 0 && free < segment {
 		if _, err := os.Stat(filepath.Join(engineDir(c), "member", "wal")); errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("%w: the disk has %d MiB left, the store's log alone needs %d MiB", ErrNoSpace, free>>20, segment>>20)
 		}

@@ -34,7 +34,7 @@ func (s *Store) room(p *plan, w writer) error {
 	if w != clientWrite || p.puts == 0 {
 		need /= 2
 	}
-	if free, ok := freeBytes(s.c.Dir); ok && s.c.MinFree > 0 && free < need+int64(p.puts) {
+	if free, ok := s.c.tuning.free(s.c.Dir); ok && s.c.MinFree > 0 && free < need+int64(p.puts) {
 		return fmt.Errorf("%w: the disk of %q has %d MiB left, %d MiB are kept for the store's log",
 			ErrNoSpace, s.c.Dir, free>>20, need>>20)
 	}
@@ -117,7 +117,7 @@ func (s *Store) makeRoom(ctx context.Context, forced bool) {
 	backend := s.engine.etcd.Server.Backend()
 	backend.ForceCommit() // counts the pages that are free now
 	if s.engine.size() >= hard-hard/10 && s.engine.used() < hard-hard/5 {
-		free, ok := freeBytes(s.c.Dir)
+		free, ok := s.c.tuning.free(s.c.Dir)
 		if ok && free < s.engine.used()+segment {
 			s.log.Warn("the disk is too full to shrink the store's file", "free", free, "needed", s.engine.used()+segment)
 			return

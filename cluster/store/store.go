@@ -10,6 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"kvnet/model"
 	"kvnet/model/state"
 )
 
@@ -18,7 +19,7 @@ import (
 type Store struct {
 	c      Config
 	log    *slog.Logger
-	db     *state.DB
+	db     tables
 	client *clientv3.Client
 	engine *embedded // nil: external
 
@@ -38,6 +39,13 @@ type Store struct {
 	unreadable    map[string]error   // keys whose last value couldn't be read
 }
 
+// tables is what the watch needs of a state.DB.
+type tables interface {
+	Apply(revision int64, events []state.Event) error
+	Replace(revision int64, objects []model.Object) error
+	Snapshot() state.Snapshot
+}
+
 // errClosed is why life ended when Close was called.
 var errClosed = fmt.Errorf("%w: it was closed", ErrUnavailable)
 
@@ -54,6 +62,9 @@ func Open(ctx context.Context, c Config, db *state.DB) (*Store, error) {
 		kick:          make(chan struct{}, 1),
 		leaderChanged: make(chan struct{}),
 		unreadable:    map[string]error{},
+	}
+	if c.tuning.tables != nil {
+		s.db = c.tuning.tables(db)
 	}
 	s.life, s.end = context.WithCancelCause(context.Background())
 	if err := s.open(ctx); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -264,6 +265,13 @@ func (s *Store) readable(kv *mvccpb.KeyValue) {
 	if len(s.unreadable) > 0 {
 		delete(s.unreadable, string(kv.Key))
 	}
+}
+
+// Unreadable lists the keys whose last value could not be read, and why.
+func (s *Store) Unreadable() map[string]error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.unreadable)
 }
 
 // sleep returns false if ctx ends first.

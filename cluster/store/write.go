@@ -249,3 +249,24 @@ func objectOf(kind model.Kind, key string, kv *mvccpb.KeyValue) (model.Object, e
 
 // callerError marks an error of Update's f, which is handed through unchanged.
 type callerError struct{ error }
+
+// Get reads one object from the store itself, not from the tables. The error is
+// ErrNotFound if there is none.
+func (s *Store) Get(ctx context.Context, kind model.Kind, key string) (obj model.Object, err error) {
+	_, err = s.op(ctx, fmt.Sprintf("read %s %q", kind, key), func(ctx context.Context) (int64, error) {
+		k, ok := objectKey(kind, key)
+		if !ok {
+			return 0, fmt.Errorf("objects of kind %q are not stored", kind)
+		}
+		resp, err := s.client.Get(ctx, k)
+		if err != nil {
+			return 0, classify(err)
+		}
+		if len(resp.Kvs) == 0 {
+			return 0, ErrNotFound
+		}
+		obj, err = objectOf(kind, key, resp.Kvs[0])
+		return resp.Header.Revision, err
+	})
+	return obj, err
+}
