@@ -1,0 +1,309 @@
+package handlers_test
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"kvnet/handlers"
+	"kvnet/handlers/all"
+	"kvnet/model"
+	"kvnet/model/state"
+	"kvnet/southbound/flow"
+)
+
+// world is a random life of the state, and the rules that follow it.
+type world struct {
+	t        *rapid.T
+	db       *state.DB
+	sub      *state.Subscription
+	before   state.Snapshot // what sets is computed from
+	revision int64
+	// sets holds what each owner has, kept up to date by Affected and Rules.
+	sets map[flow.Owner]string
+}
+
+func newWorld(t *rapid.T) *world {
+	w := &world{t: t, db: state.New(), sets: map[flow.Owner]string{}}
+	w.sub, w.before = w.db.Subscribe()
+	return w
+}
+
+// Small pools, so that references and clashes are frequent.
+var (
+	hostnames = []string{"gw1", "gw2", "w1", "w2"}
+	networks  = []string{"ext", "net-1", "net-2", "a/b"}
+	routers   = []string{"r1", "r2", "r/port/02:00:00:00:00:01"}
+	balancers = []string{"lb1", "lb2"}
+	bridges   = map[string][2]model.DeviceID{
+		"gw1": {"of:00000000000000a1", "of:00000000000000b1"}, "gw2": {"of:00000000000000a2", "of:00000000000000b2"},
+		"w1": {"of:00000000000000c1", "of:00000000000000d1"}, "w2": {"of:00000000000000c2", "of:00000000000000d2"},
+	}
+	devices   = []model.DeviceID{"", "ovsdb:x", "of:00000000000000a1", "of:00000000000000b1", "of:00000000000000c1", "of:00000000000000c2"}
+	peer      = netip.MustParseAddr("172.16.0.1")
+	addresses = []netip.Addr{{}, netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.1.1"), peer, netip.MustParseAddr("fd00::1")}
+	cidrs     = []string{"10.0.0.0/24", "10.0.1.0/24", "fd00::/64", "0.0.0.0/0"}
+)
+
+func pick[T any](t *rapid.T, label string, from []T) T { return rapid.SampledFrom(from).Draw(t, label) }
+
+// usually draws good most of the time, so that much of a random state works, and
+// something from odd else.
+func usually[T any](t *rapid.T, label string, good T, odd ...T) T {
+	if rapid.IntRange(0, 7).Draw(t, label+" is odd") != 7 {
+		return good
+	}
+	return pick(t, label, odd)
+}
+
+func some(t *rapid.T, label string, from []string) []string {
+	out := rapid.SliceOfNDistinct(rapid.SampledFrom(from), 0, len(from), rapid.ID[string]).Draw(t, label)
+	slices.Sort(out)
+	return out
+}
+
+func mac(t *rapid.T, label string) model.MAC {
+	return model.MAC{2, 0, 0, 0, 0, rapid.Uint8Range(1, 4).Draw(t, label)}
+}
+
+func drawNode(t *rapid.T, hostname string) *model.Node {
+	kind := model.NodeWorker
+	if strings.HasPrefix(hostname, "gw") {
+		kind = model.NodeGateway
+	}
+	n := &model.Node{
+		Hostname: hostname, Type: usually(t, "type", kind, model.NodeTypes...),
+		DataIP:            usually(t, "data", netip.MustParseAddr("10.1.0.1"), addresses...),
+		IntegrationBridge: usually(t, "br-int", bridges[hostname][0], devices...),
+		TunnelBridge:      usually(t, "br-tun", bridges[hostname][1], devices...),
+	}
+	if bridge := usually(t, "gateway bridge", "ext", "", "a-long-name"); bridge != "" {
+		n.GatewayBridgeName = &bridge
+	}
+	for _, id := range some(t, "physical", networks) {
+		n.PhysIntfs = append(n.PhysIntfs, model.PhysicalIntf{Network: id, PhysBridge: pick(t, "bridge", devices)})
+	}
+	return n
+}
+
+func drawNetwork(t *rapid.T, id string) *model.Network {
+	return &model.Network{
+		ID: id, Type: pick(t, "type", model.NetworkTypes), Name: pick(t, "name", networks),
+		SegmentID: usually(t, "segment", "100", "", "5000", "x"), CIDR: pick(t, "cidr", cidrs), GatewayIP: pick(t, "gateway", addresses),
+	}
+}
+
+func drawRouter(t *rapid.T, name string) *model.Router {
+	r := &model.Router{
+		Name: name, EnableSNAT: usually(t, "snat", true, false), MAC: usually(t, "mac", mac(t, "router mac"), model.MAC{}),
+		Internal: some(t, "internal", networks),
+		External: &model.External{IPText: usually(t, "ip", "172.16.0.100", "", "172.16.0.101", "x"), NetworkID: usually(t, "ext net", "ext", "", "net-1")},
+		Peer:     &model.PeerRouter{IP: usually(t, "peer ip", peer, addresses...)},
+	}
+	r.External = usually(t, "external", r.External, nil)
+	r.Peer = usually(t, "peer", r.Peer, nil)
+	if rapid.Bool().Draw(t, "described") {
+		r.Description = new(string)
+	}
+	return r
+}
+
+func drawStatus(t *rapid.T, router string) *model.RouterStatus {
+	return &model.RouterStatus{
+		Name: router, Gateway: usually(t, "gateway", pick(t, "gateway", hostnames[:2]), "w1", "", "gone"), PeerIP: usually(t, "peer ip", peer, addresses...),
+		PeerMAC: usually(t, "peer mac", mac(t, "peer mac"), model.MAC{}), Zone: usually[uint16](t, "zone", 1, 0, 2),
+	}
+}
+
+func drawPort(t *rapid.T, mac model.MAC) *model.Port {
+	return &model.Port{
+		MAC: mac, NetworkID: pick(t, "network", networks),
+		IP:       usually(t, "ip", pick(t, "ip", addresses[1:3]), addresses...),
+		DeviceID: usually(t, "device", bridges[pick(t, "worker", hostnames[2:])][0], devices...),
+	}
+}
+
+func drawObject(t *rapid.T) model.Object {
+	switch rapid.IntRange(0, 8).Draw(t, "kind") {
+	case 0:
+		return drawNode(t, pick(t, "hostname", hostnames))
+	case 1:
+		return drawNetwork(t, pick(t, "network", networks))
+	case 2, 3:
+		return drawRouter(t, pick(t, "router", routers))
+	case 4:
+		return drawStatus(t, pick(t, "router", routers))
+	case 5, 6:
+		return drawPort(t, mac(t, "port"))
+	case 7:
+		return &model.LoadBalancer{Name: pick(t, "balancer", balancers), NetworkID: pick(t, "network", networks), VIP: pick(t, "vip", addresses)}
+	}
+	return &model.FloatingIP{ID: pick(t, "fip", []string{"f1", "f2"}), RouterName: pick(t, "router", routers), FixedIP: pick(t, "fixed", addresses)}
+}
+
+// populate writes one object for each of the most important keys.
+func (w *world) populate() {
+	for _, h := range hostnames {
+		w.write(drawNode(w.t, h))
+	}
+	for _, id := range networks {
+		w.write(drawNetwork(w.t, id))
+	}
+	for _, name := range routers {
+		w.write(drawRouter(w.t, name))
+		w.write(drawStatus(w.t, name))
+	}
+	for i := range 4 {
+		w.write(drawPort(w.t, model.MAC{2, 0, 0, 0, 0, byte(i + 1)}))
+	}
+}
+
+// step writes or deletes one object.
+func (w *world) step() {
+	o := drawObject(w.t)
+	if rapid.IntRange(0, 7).Draw(w.t, "delete") == 0 {
+		w.apply(state.Event{Kind: o.Kind(), Key: o.Key()})
+		return
+	}
+	w.write(o)
+}
+
+// write stores o under its next revision.
+func (w *world) write(o model.Object) {
+	*o.Stored() = model.Meta{Created: w.revision + 1, Modified: w.revision + 1}
+	if old := w.db.Snapshot().Get(o.Kind(), o.Key()); old != nil {
+		o.Stored().Created = old.Stored().Created
+	}
+	if st, ok := o.(*model.RouterStatus); ok {
+		if r := w.db.Snapshot().Router(st.Name); r != nil {
+			st.Life = usually(w.t, "life", r.Created, 0)
+		}
+	}
+	w.apply(state.Event{Kind: o.Kind(), Key: o.Key(), Object: o})
+}
+
+func (w *world) apply(e state.Event) {
+	w.revision++
+	if err := w.db.Apply(w.revision, []state.Event{e}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// follow computes the owners that the changes since the last call name.
+func (w *world) follow() {
+	snap, changes := w.sub.Take()
+	for _, h := range all.Handlers() {
+		owners := map[flow.Owner]bool{}
+		for _, c := range changes {
+			for _, o := range handlers.Affected(h, w.before, snap, c) {
+				owners[o] = true
+			}
+		}
+		for o := range owners {
+			if text := describe(h.Rules(snap, o)); text != "" {
+				w.sets[o] = text
+			} else {
+				delete(w.sets, o)
+			}
+		}
+	}
+	w.before = snap
+}
+
+// fromScratch computes all owners from the snapshot alone.
+func fromScratch(db state.Snapshot) map[flow.Owner]string {
+	sets := map[flow.Owner]string{}
+	for _, h := range all.Handlers() {
+		for _, o := range h.Owners(db) {
+			if text := describe(h.Rules(db, o)); text != "" {
+				sets[o] = text
+			}
+		}
+	}
+	return sets
+}
+
+func describe(set flow.Set, waiting []handlers.Waiting) string {
+	var lines []string
+	for _, r := range set.Rules {
+		line := r.Switch.String() + " " + r.String()
+		if r.Announce != nil {
+			line += fmt.Sprintf(" announce %v", *r.Announce)
+		}
+		lines = append(lines, line)
+	}
+	for _, g := range set.Groups {
+		lines = append(lines, g.Switch.String()+" "+g.String())
+	}
+	for _, x := range waiting {
+		lines = append(lines, "waits for "+string(x))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+func TestRulesFollowAnyOrderOfChanges(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		defer w.sub.Close()
+		w.populate()
+		w.follow()
+		for range rapid.IntRange(1, 60).Draw(t, "rounds") {
+			for range rapid.IntRange(1, 3).Draw(t, "changes at once") {
+				w.step()
+			}
+			w.follow()
+			if want := fromScratch(w.db.Snapshot()); !maps.Equal(w.sets, want) {
+				t.Fatal(difference(w.sets, want))
+			}
+		}
+	})
+}
+
+func difference(got, want map[flow.Owner]string) string {
+	var b strings.Builder
+	for _, o := range slices.Sorted(maps.Keys(want)) {
+		if got[o] != want[o] {
+			fmt.Fprintf(&b, "%s has\n%s\nbut computed from the final state\n%s\n", o, got[o], want[o])
+		}
+	}
+	for _, o := range slices.Sorted(maps.Keys(got)) {
+		if _, ok := want[o]; !ok {
+			fmt.Fprintf(&b, "%s exists no longer but has\n%s\n", o, got[o])
+		}
+	}
+	return b.String()
+}
+
+func TestEveryRuleOfARandomStateIsValidAndSaidOnceByItsOwner(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		defer w.sub.Close()
+		w.populate()
+		for range 20 {
+			w.step()
+		}
+		snap := w.db.Snapshot()
+		for _, h := range all.Handlers() {
+			for _, o := range h.Owners(snap) {
+				set, _ := h.Rules(snap, o)
+				seen := map[string]bool{}
+				for _, r := range set.Rules {
+					if err := r.Validate(); err != nil || r.Switch == 0 {
+						t.Fatalf("%s: switch %s: %v", o, r.Switch, err)
+					}
+					key := fmt.Sprint(r.Switch, r.Key())
+					if seen[key] {
+						t.Fatalf("%s says %s twice", o, r)
+					}
+					seen[key] = true
+				}
+			}
+		}
+	})
+}
