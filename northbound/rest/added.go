@@ -1,0 +1,240 @@
+package rest
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"kvnet/cluster/store"
+	"kvnet/model"
+	"kvnet/model/state"
+)
+
+// object is an edge type of one stored object.
+type object interface {
+	edge
+	// key is the object's key in the store.
+	key() string
+	// apply is the object that is stored in the place of old; old is nil for a
+	// new one.
+	apply(old model.Object) model.Object
+}
+
+// resource is a kind of object with the calls that kvnet adds to ONOS's: POST to
+// the collection, GET, PUT and DELETE of one. ONOS itself has only the GET of most
+// collections.
+type resource struct {
+	kind    model.Kind
+	path    string // of the collection
+	wrapper string // ONOS's key of the list
+	name    string // in sentences
+	keyName string // the field that is the key
+	decode  func(body []byte) (object, error)
+	encode  func(db state.Snapshot, o model.Object) any
+	list    func(db state.Snapshot) []any
+	// parseKey makes the store's key from the path's; ok is false if there
+	// can't be such an object. nil: they are equal.
+	parseKey func(string) (key string, ok bool)
+}
+
+// added are the resources of DESIGN, part 5.
+var added = []resource{
+	{
+		kind: model.KindRouter, path: networkingPath + "/router", wrapper: "routers", name: "Router", keyName: "name",
+		decode: decodeObject[routerJSON],
+		encode: func(db state.Snapshot, o model.Object) any { return encodeRouter(db, o.(*model.Router)) },
+		list:   routerList,
+	},
+	{
+		kind: model.KindFloatingIP, path: networkingPath + "/floating-ip", wrapper: "floating-ips", name: "Floating IP", keyName: "id",
+		decode: decodeObject[floatingIPJSON],
+		encode: func(_ state.Snapshot, o model.Object) any { return encodeFloatingIP(o.(*model.FloatingIP)) },
+		list:   floatingIPList,
+	},
+	{
+		kind: model.KindLoadBalancer, path: networkingPath + "/loadbalancer", wrapper: "loadBalancers", name: "Load balancer", keyName: "name",
+		decode: decodeObject[loadBalancerJSON],
+		encode: func(_ state.Snapshot, o model.Object) any { return encodeLoadBalancer(o.(*model.LoadBalancer)) },
+		list:   loadBalancerList,
+	},
+	{
+		kind: model.KindSecurityGroup, path: networkingPath + "/security-group", wrapper: "security-groups", name: "Security group", keyName: "id",
+		decode: decodeObject[securityGroupJSON],
+		encode: func(_ state.Snapshot, o model.Object) any { return encodeSecurityGroup(o.(*model.SecurityGroup)) },
+		list:   securityGroupList,
+	},
+	{
+		kind: model.KindPort, path: networkingPath + "/port", wrapper: "ports", name: "Port", keyName: "macAddress",
+		decode: decodeObject[portJSON],
+		encode: func(_ state.Snapshot, o model.Object) any { return encodePort(o.(*model.Port)) },
+		list:   portList,
+		parseKey: func(s string) (string, bool) {
+			m, err := model.ParseMAC(s)
+			return m.String(), err == nil
+		},
+	},
+}
+
+func decodeObject[T any, E interface {
+	*T
+	object
+}](body []byte) (object, error) {
+	return decodeEdge[T, E](body)
+}
+
+func routerList(db state.Snapshot) []any {
+	list := []any{}
+	for r := range db.Routers() {
+		list = append(list, encodeRouter(db, r))
+	}
+	return list
+}
+
+func floatingIPList(db state.Snapshot) []any {
+	list := []any{}
+	for i := range db.FloatingIPs() {
+		list = append(list, encodeFloatingIP(i))
+	}
+	return list
+}
+
+func loadBalancerList(db state.Snapshot) []any {
+	list := []any{}
+	for l := range db.LoadBalancers() {
+		list = append(list, encodeLoadBalancer(l))
+	}
+	return list
+}
+
+func securityGroupList(db state.Snapshot) []any {
+	list := []any{}
+	for g := range db.SecurityGroups() {
+		list = append(list, encodeSecurityGroup(g))
+	}
+	return list
+}
+
+func portList(db state.Snapshot) []any {
+	list := []any{}
+	for p := range db.Ports() {
+		list = append(list, encodePort(p))
+	}
+	return list
+}
+
+func (s *Server) addedRoutes() []route {
+	var out []route
+	for i := range added {
+		r := &added[i]
+		with := func(f func(*gin.Context, *resource) error) func(*gin.Context) error {
+			return func(c *gin.Context) error { return f(c, r) }
+		}
+		out = append(out,
+			route{method: http.MethodGet, path: r.path, output: true, handle: with(s.listAdded)},
+			route{method: http.MethodPost, path: r.path, input: true, output: true, handle: with(s.createAdded)},
+			route{method: http.MethodGet, path: r.path + "/:key", output: true, handle: with(s.getAdded)},
+			route{method: http.MethodPut, path: r.path + "/:key", input: true, output: true, handle: with(s.updateAdded)},
+			route{method: http.MethodDelete, path: r.path + "/:key", handle: with(s.deleteAdded)},
+		)
+	}
+	return out
+}
+
+func (r *resource) absent(key string) error {
+	return refuse(http.StatusNotFound, "%s is not found for %s", r.name, shown(key))
+}
+
+// key is the store's key of the object that the path names.
+func (r *resource) key(c *gin.Context) (string, error) {
+	key, err := param(c, "key")
+	if err != nil || r.parseKey == nil {
+		return key, err
+	}
+	k, ok := r.parseKey(key)
+	if !ok {
+		return "", r.absent(key)
+	}
+	return k, nil
+}
+
+func (s *Server) listAdded(c *gin.Context, r *resource) error {
+	return answer(c, http.StatusOK, map[string]any{r.wrapper: r.list(s.db.Snapshot())})
+}
+
+func (s *Server) getAdded(c *gin.Context, r *resource) error {
+	key, err := r.key(c)
+	if err != nil {
+		return err
+	}
+	db := s.db.Snapshot()
+	o := db.Get(r.kind, key)
+	if o == nil {
+		return r.absent(key)
+	}
+	return answer(c, http.StatusOK, r.encode(db, o))
+}
+
+func (s *Server) createAdded(c *gin.Context, r *resource) error {
+	o, err := r.decode(bodyOf(c))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := storeContext(c)
+	defer cancel()
+	rev, err := s.store.Create(ctx, o.apply(nil))
+	if errors.Is(err, store.ErrExists) {
+		return refuse(http.StatusConflict, "%s already exists", shown(o.key()))
+	} else if err != nil {
+		return storeFault(err)
+	}
+	s.settle(c, rev)
+	c.Header("Location", location(c.Request, r.path, o.key()))
+	return empty(c, http.StatusCreated)
+}
+
+func (s *Server) updateAdded(c *gin.Context, r *resource) error {
+	key, err := r.key(c)
+	if err != nil {
+		return err
+	}
+	o, err := r.decode(bodyOf(c))
+	if err != nil {
+		return err
+	}
+	if o.key() != key {
+		return badRequest("%s %q is not %q of the path", r.keyName, shown(o.key()), shown(key))
+	}
+	ctx, cancel := storeContext(c)
+	defer cancel()
+	rev, err := s.store.Update(ctx, r.kind, key, func(old model.Object) (model.Object, error) {
+		return o.apply(old), nil
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return r.absent(key)
+	} else if err != nil {
+		return storeFault(err)
+	}
+	s.settle(c, rev)
+	return empty(c, http.StatusOK)
+}
+
+func (s *Server) deleteAdded(c *gin.Context, r *resource) error {
+	key, err := r.key(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := storeContext(c)
+	defer cancel()
+	rev, err := s.store.Delete(ctx, r.kind, key)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return r.absent(key)
+	case errors.Is(err, store.ErrInUse):
+		return refuse(http.StatusConflict, "%s %s is still in use", r.name, shown(key))
+	case err != nil:
+		return storeFault(err)
+	}
+	s.settle(c, rev)
+	return empty(c, http.StatusNoContent)
+}

@@ -1,0 +1,98 @@
+package rest
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+)
+
+// errorJSON is ONOS's shape of an error.
+type errorJSON struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+// answer writes JSON.
+func answer(c *gin.Context, status int, v any) error {
+	b, err := marshal(v)
+	if err != nil {
+		return err
+	}
+	c.Header("Content-Type", jsonType)
+	c.Header("Content-Length", strconv.Itoa(len(b)))
+	c.Status(status)
+	_, _ = c.Writer.Write(b) // the client may be gone
+	return nil
+}
+
+// empty writes an answer without a body.
+func empty(c *gin.Context, status int) error {
+	c.Status(status)
+	c.Writer.WriteHeaderNow()
+	return nil
+}
+
+// fail writes a refusal.
+func (s *Server) fail(c *gin.Context, err error) {
+	e := asAPIError(err)
+	if e.code >= http.StatusInternalServerError {
+		s.log.Warn("REST request failed", "method", c.Request.Method, "path", c.Request.URL.EscapedPath(),
+			"status", e.code, "message", e.message, "error", errors.Unwrap(e))
+	}
+	if e.retryAfter > 0 {
+		c.Header("Retry-After", strconv.Itoa(e.retryAfter))
+	}
+	if err := answer(c, e.code, errorJSON{e.code, e.message}); err != nil {
+		s.log.Error("REST answer can't be written", "error", err)
+	}
+	c.Abort()
+}
+
+// warn adds a Warning header: something about a successful answer that the
+// client should know.
+func warn(c *gin.Context, message string) {
+	// QuoteToASCII leaves nothing that could end the header or its text.
+	c.Writer.Header().Add("Warning", "199 kvnet "+strconv.QuoteToASCII(message))
+}
+
+// audit writes who has tried to change what, and what became of it. Bodies may
+// hold secrets and are not logged.
+func (s *Server) audit(c *gin.Context) {
+	user := ""
+	if a := accountOf(c); a != nil {
+		user = a.name
+	}
+	path := c.Request.URL.EscapedPath()
+	if p, err := url.PathUnescape(path); err == nil {
+		path = p
+	}
+	s.log.LogAttrs(c.Request.Context(), slog.LevelInfo, "REST write",
+		slog.String("user", user), slog.String("method", c.Request.Method), slog.String("path", shown(path)),
+		slog.Int("status", c.Writer.Status()), slog.String("from", c.Request.RemoteAddr))
+}
+
+// outermost wraps everything: it counts, and turns a panic into an answer.
+func (s *Server) outermost(c *gin.Context) {
+	start := time.Now()
+	s.metrics.inFlight.Inc()
+	defer func() {
+		if p := recover(); p != nil {
+			if p == http.ErrAbortHandler {
+				panic(p)
+			}
+			s.log.Error("REST handler panicked", "path", c.Request.URL.EscapedPath(), "panic", p, "stack", string(debug.Stack()))
+			if !c.Writer.Written() {
+				s.fail(c, errors.New("panic"))
+			}
+		}
+		s.metrics.inFlight.Dec()
+		s.metrics.observe(c.FullPath(), c.Request.Method, c.Writer.Status(), time.Since(start))
+	}()
+	c.Next()
+}

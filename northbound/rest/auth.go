@@ -1,0 +1,214 @@
+package rest
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+)
+
+// credentialKey stands for a name with a password: a hash under a key that lives
+// and dies with this process.
+type credentialKey [sha256.Size]byte
+
+// authenticator says who a request comes from. bcrypt is slow on purpose, so
+// what it found out is remembered, few run at a time, and an address that guesses
+// is soon answered without it: guesses can't take the processor from the others.
+type authenticator struct {
+	accounts *accounts
+	secret   []byte
+	slots    chan struct{} // taken by whoever computes a bcrypt hash
+	wait     time.Duration // for a slot
+	dummy    []byte        // what the passwords of unknown names are compared with
+
+	mu     sync.Mutex
+	right  map[credentialKey]verified
+	wrong  map[credentialKey]*accountSet
+	guards map[credentialKey]*guard
+}
+
+// verified is a credential that was right for this version of the accounts.
+type verified struct {
+	set     *accountSet
+	account *account
+}
+
+// guard counts the wrong passwords of an address for a name.
+type guard struct {
+	tokens float64
+	seen   time.Time
+}
+
+const (
+	maxCredentials = 1024
+	guardBurst     = 10 // wrong passwords before guesses are slowed down
+	guardRate      = 3  // wrong passwords a second that are looked at from then on
+)
+
+var (
+	errUnauthorized = errors.New("the name or the password is wrong")
+	errThrottled    = errors.New("too many wrong passwords from here; wait a second")
+	errBusy         = errors.New("too many sign-ins at a time; wait a second")
+)
+
+func newAuthenticator(c AccountsConfig, listen string, log *slog.Logger) (*authenticator, error) {
+	acc, err := newAccounts(c, listen, log)
+	if err != nil {
+		return nil, err
+	}
+	a := &authenticator{
+		accounts: acc,
+		secret:   make([]byte, 32),
+		slots:    make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
+		wait:     3 * time.Second,
+		right:    map[credentialKey]verified{},
+		wrong:    map[credentialKey]*accountSet{},
+		guards:   map[credentialKey]*guard{},
+	}
+	if _, err := rand.Read(a.secret); err != nil {
+		return nil, err
+	}
+	if a.dummy, err = bcrypt.GenerateFromPassword(a.secret, bcrypt.DefaultCost); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// request says who the request comes from.
+func (a *authenticator) request(r *http.Request) (*account, error) {
+	name, password, ok := r.BasicAuth()
+	if !ok {
+		return nil, errors.New("this needs a name and a password (HTTP Basic)")
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	return a.check(r.Context(), name, password, host)
+}
+
+// check says whose name and password these are.
+func (a *authenticator) check(ctx context.Context, name, password, from string) (*account, error) {
+	set := a.accounts.get()
+	key := a.key(name, password)
+	if acc, known := a.remembered(key, set); known {
+		if acc == nil {
+			return nil, errUnauthorized
+		}
+		return acc, nil
+	}
+	acc := set.byName[name]
+	if acc != nil && acc.hash == nil {
+		if subtle.ConstantTimeCompare([]byte(acc.password), []byte(password)) == 1 {
+			return acc, nil
+		}
+		return nil, errUnauthorized
+	}
+
+	// Unknown names take as long as known ones, and count together, so that an
+	// answer doesn't tell which names there are and trying names gives nothing.
+	hash, guarded := a.dummy, a.key(from, "")
+	if acc != nil {
+		hash, guarded = acc.hash, a.key(from, name)
+	}
+	if !a.mayGuess(guarded) {
+		return nil, errThrottled
+	}
+	right, err := a.compare(ctx, hash, password)
+	if err != nil {
+		return nil, err
+	}
+	if !right || acc == nil {
+		a.remember(func() { put(a.wrong, key, set) })
+		return nil, errUnauthorized
+	}
+	a.remember(func() {
+		put(a.right, key, verified{set, acc})
+		delete(a.guards, guarded)
+	})
+	return acc, nil
+}
+
+// key hashes two texts so that no other two give the same.
+func (a *authenticator) key(x, y string) credentialKey {
+	h := hmac.New(sha256.New, a.secret)
+	var n [8]byte
+	binary.BigEndian.PutUint64(n[:], uint64(len(x)))
+	h.Write(n[:])
+	h.Write([]byte(x))
+	h.Write([]byte(y))
+	return credentialKey(h.Sum(nil))
+}
+
+// remembered says what is known about a credential for this version of the
+// accounts; the account is nil if it is wrong.
+func (a *authenticator) remembered(key credentialKey, set *accountSet) (acc *account, known bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if v, ok := a.right[key]; ok && v.set == set {
+		return v.account, true
+	}
+	s, ok := a.wrong[key]
+	return nil, ok && s == set
+}
+
+func (a *authenticator) remember(f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f()
+}
+
+// put stores into a map that never grows beyond maxCredentials; a random other
+// entry goes.
+func put[V any](m map[credentialKey]V, k credentialKey, v V) {
+	if _, ok := m[k]; !ok && len(m) >= maxCredentials {
+		for x := range m {
+			delete(m, x)
+			break
+		}
+	}
+	m[k] = v
+}
+
+// mayGuess takes a token from the guard of an address and name.
+func (a *authenticator) mayGuess(key credentialKey) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	g := a.guards[key]
+	if g == nil {
+		g = &guard{tokens: guardBurst, seen: now}
+		put(a.guards, key, g)
+	}
+	g.tokens = min(guardBurst, g.tokens+guardRate*now.Sub(g.seen).Seconds())
+	g.seen = now
+	if g.tokens < 1 {
+		return false
+	}
+	g.tokens--
+	return true
+}
+
+// compare computes a bcrypt hash as soon as it is its turn.
+func (a *authenticator) compare(ctx context.Context, hash []byte, password string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.wait)
+	defer cancel()
+	select {
+	case a.slots <- struct{}{}:
+		defer func() { <-a.slots }()
+	case <-ctx.Done():
+		return false, errBusy
+	}
+	return bcrypt.CompareHashAndPassword(hash, []byte(password)) == nil, nil
+}

@@ -1,0 +1,116 @@
+package rest
+
+import (
+	"reflect"
+
+	"kvnet/model"
+	"kvnet/model/state"
+)
+
+// nodesJSON is the body of POST and PUT of nodes.
+type nodesJSON struct {
+	Nodes *[]nodeJSON `json:"nodes" validate:"required,dive"`
+}
+
+// nodeJSON is ONOS's form of a node. The state is written and never read.
+type nodeJSON struct {
+	Hostname          *string        `json:"hostname" validate:"required"`
+	Type              *string        `json:"type" validate:"required,oneof=MASTER WORKER GATEWAY OTHER"`
+	State             *string        `json:"state" read:"-"`
+	ManagementIP      *string        `json:"managementIp" validate:"required,address"`
+	IntegrationBridge *string        `json:"integrationBridge,omitempty" validate:"omitempty,device"`
+	TunnelBridge      *string        `json:"tunnelBridge,omitempty" validate:"omitempty,device"`
+	DataIP            *string        `json:"dataIp,omitempty" validate:"omitempty,address"`
+	PhysIntfs         []physIntfJSON `json:"phyIntfs,omitempty" validate:"dive"`
+	GatewayBridgeName *string        `json:"gatewayBridgeName,omitempty"`
+}
+
+type physIntfJSON struct {
+	Network    *string `json:"network" validate:"required"`
+	Intf       *string `json:"intf" validate:"required"`
+	PhysBridge *string `json:"physBridgeId,omitempty" validate:"omitempty,device"`
+}
+
+func (*nodesJSON) entity() string { return "KubevirtNode" }
+
+func (n *nodesJSON) check(f *faults) {
+	for i := range *n.Nodes {
+		x := &(*n.Nodes)[i]
+		if *x.Hostname == "" {
+			f.add("hostname", "nodes[%d].hostname is empty: KubeVirt node hostname cannot be null", i)
+		}
+	}
+}
+
+// model is the node as it is stored when it is new. Bridges that the client
+// leaves out get the ids that ONOS gives them.
+func (n *nodeJSON) model() *model.Node {
+	out := &model.Node{
+		Hostname:          *n.Hostname,
+		Type:              model.NodeType(*n.Type),
+		ManagementIP:      address(n.ManagementIP),
+		DataIP:            address(n.DataIP),
+		IntegrationBridge: model.DeviceID(text(n.IntegrationBridge)),
+		TunnelBridge:      model.DeviceID(text(n.TunnelBridge)),
+		GatewayBridgeName: n.GatewayBridgeName,
+	}
+	if out.IntegrationBridge == "" {
+		out.IntegrationBridge = model.BridgeDeviceID("br-int-" + out.Hostname)
+	}
+	if out.TunnelBridge == "" {
+		out.TunnelBridge = model.BridgeDeviceID("br-tun-" + out.Hostname)
+	}
+	for _, p := range n.PhysIntfs {
+		intf := model.PhysicalIntf{Network: *p.Network, Intf: *p.Intf, PhysBridge: model.DeviceID(text(p.PhysBridge))}
+		if intf.PhysBridge == "" {
+			intf.PhysBridge = model.BridgeDeviceID(intf.Network + intf.Intf + out.Hostname)
+		}
+		out.PhysIntfs = appendNew(out.PhysIntfs, intf)
+	}
+	return out
+}
+
+// update is the stored node after a PUT of n. Bridges that the client leaves out
+// stay. A change starts the bootstrap again, as in ONOS; without one, update
+// returns old itself.
+func (n *nodeJSON) update(old *model.Node) *model.Node {
+	out := n.model()
+	out.Meta, out.InitRequest = old.Meta, old.InitRequest
+	if text(n.IntegrationBridge) == "" {
+		out.IntegrationBridge = old.IntegrationBridge
+	}
+	if text(n.TunnelBridge) == "" {
+		out.TunnelBridge = old.TunnelBridge
+	}
+	if sameNode(old, out) {
+		return old
+	}
+	out.InitRequest++
+	return out
+}
+
+// sameNode tells whether two nodes say the same.
+func sameNode(a, b *model.Node) bool {
+	return reflect.DeepEqual(encodeNodeState(a, ""), encodeNodeState(b, ""))
+}
+
+func encodeNode(db state.Snapshot, n *model.Node) *nodeJSON {
+	return encodeNodeState(n, db.NodeState(n.Hostname))
+}
+
+func encodeNodeState(n *model.Node, s model.NodeState) *nodeJSON {
+	out := &nodeJSON{
+		Hostname:          &n.Hostname,
+		Type:              ptr(string(n.Type)),
+		State:             ptr(string(s)),
+		ManagementIP:      addressText(n.ManagementIP),
+		IntegrationBridge: textOrNil(string(n.IntegrationBridge)),
+		TunnelBridge:      textOrNil(string(n.TunnelBridge)),
+		DataIP:            addressText(n.DataIP),
+		GatewayBridgeName: n.GatewayBridgeName,
+	}
+	for _, p := range n.PhysIntfs {
+		out.PhysIntfs = append(out.PhysIntfs, physIntfJSON{&p.Network, &p.Intf, textOrNil(string(p.PhysBridge))})
+	}
+	return out
+}

@@ -1,0 +1,137 @@
+package rest
+
+import (
+	"encoding/json"
+	"reflect"
+
+	"kvnet/model"
+	"kvnet/model/decide"
+	"kvnet/model/state"
+)
+
+// routerJSON is ONOS's form of a router. ONOS writes `external` as a list and
+// reads it as one object; kvnet reads both (row C1 of the quirks).
+type routerJSON struct {
+	Name        *string      `json:"name" validate:"required"`
+	EnableSNAT  *bool        `json:"enableSnat"`
+	MAC         *string      `json:"mac" validate:"required,mac48"`
+	Description *string      `json:"description,omitempty"`
+	Internal    []string     `json:"internal,omitempty"`
+	External    externalList `json:"external,omitempty" validate:"dive"`
+	Peer        *peerJSON    `json:"peerRouter,omitempty"`
+	Gateway     *string      `json:"gateway,omitempty"`
+}
+
+type externalJSON struct {
+	IP      *string `json:"ip" validate:"required,address"`
+	Network *string `json:"network" validate:"required"`
+}
+
+// externalList is read from a list or from one object.
+type externalList []externalJSON
+
+type peerJSON struct {
+	IP  *string `json:"ip" validate:"omitempty,address"`
+	MAC *string `json:"mac,omitempty" validate:"omitempty,mac48"`
+}
+
+func (l *externalList) decode(d *decoder, raw json.RawMessage, path string) {
+	if raw[0] == '{' {
+		raw = append(append(json.RawMessage{'['}, raw...), ']')
+	}
+	var list []externalJSON
+	d.value(raw, reflect.ValueOf(&list).Elem(), path, false)
+	*l = list
+}
+
+func (*routerJSON) entity() string { return "KubevirtRouter" }
+
+func (r *routerJSON) check(f *faults) {
+	if *r.Name == "" {
+		f.add("name", "name is empty: Kubevirt router name cannot be null")
+	}
+	if len(r.External) > 1 {
+		f.add("external", "external has %d entries, a router has one external network", len(r.External))
+	}
+}
+
+func (r *routerJSON) key() string { return *r.Name }
+
+// apply makes the router that is stored. What a client leaves out of a PUT of
+// what the leader decides (the gateway, the peer's MAC) stays as it is.
+func (r *routerJSON) apply(before model.Object) model.Object {
+	old, _ := before.(*model.Router)
+	if old == nil {
+		old = &model.Router{}
+	}
+	out := &model.Router{
+		Name:         *r.Name,
+		Description:  r.Description,
+		EnableSNAT:   r.EnableSNAT != nil && *r.EnableSNAT,
+		MAC:          mac(r.MAC),
+		Internal:     sortedSet(r.Internal),
+		Gateway:      old.Gateway,
+		GatewayWrite: old.GatewayWrite,
+		Peer:         r.peer(old.Peer),
+	}
+	if len(r.External) == 1 {
+		out.External = &model.External{IPText: *r.External[0].IP, NetworkID: *r.External[0].Network}
+	}
+	if text(r.Gateway) != "" {
+		out.Gateway = *r.Gateway
+		out.GatewayWrite++
+	}
+	return out
+}
+
+// peer is the upstream router that is stored. Without an address ONOS ignores
+// the whole peer.
+func (r *routerJSON) peer(old *model.PeerRouter) *model.PeerRouter {
+	if r.Peer == nil || r.Peer.IP == nil {
+		return nil
+	}
+	if old == nil {
+		old = &model.PeerRouter{}
+	}
+	out := &model.PeerRouter{IP: address(r.Peer.IP), MAC: mac(r.Peer.MAC), Write: old.Write + 1}
+	if r.Peer.MAC == nil && out.IP == old.IP {
+		out.MAC, out.Write = old.MAC, old.Write
+	}
+	return out
+}
+
+// encodeRouter writes a router with what is decided about it.
+func encodeRouter(db state.Snapshot, r *model.Router) *routerJSON {
+	out := &routerJSON{
+		Name:        &r.Name,
+		EnableSNAT:  &r.EnableSNAT,
+		MAC:         upperMAC(r.MAC),
+		Description: r.Description,
+		Internal:    r.Internal,
+		Gateway:     textOrNil(shownGateway(db, r)),
+	}
+	if r.External != nil {
+		out.External = externalList{{&r.External.IPText, &r.External.NetworkID}}
+	}
+	if r.Peer != nil {
+		out.Peer = &peerJSON{addressText(r.Peer.IP), upperMAC(decide.PeerMAC(r, db.RouterStatus(r.Name)))}
+	}
+	return out
+}
+
+// shownGateway is the gateway that clients see: a written one that can serve
+// counts at once, before the leader has stored it; else the decided one; else the
+// written text.
+func shownGateway(db state.Snapshot, r *model.Router) string {
+	st := db.RouterStatus(r.Name)
+	if st == nil || st.GatewayWrite != r.GatewayWrite {
+		n := db.Node(r.Gateway)
+		if n != nil && n.Type == model.NodeGateway && db.NodeState(n.Hostname) == model.NodeComplete {
+			return r.Gateway
+		}
+	}
+	if st != nil && st.Gateway != "" {
+		return st.Gateway
+	}
+	return r.Gateway
+}

@@ -1,0 +1,7 @@
+// Package rest is ONOS's REST interface and kvnet's additions to it.
+//
+// A request is decoded into an edge type (the codec_*.go files), which reads
+// leniently as ONOS's codecs do, then validated, and then turned into an object
+// of package model. Answers go the other way. Only this package knows ONOS's
+// JSON, and only this package imports gin.
+package rest

@@ -1,0 +1,111 @@
+package rest
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/gin-gonic/gin"
+)
+
+// bodyKey is where readBody leaves the body.
+const bodyKey = "kvnet.body"
+
+// readBody reads the body of a request. Other requests don't wait for it: the
+// request takes no place until its body is there.
+func (s *Server) readBody(c *gin.Context) error {
+	body, err := s.bodies.read(c.Request.Body, s.limits.Body)
+	switch {
+	case errors.Is(err, errBodyTooLong):
+		return s.tooLarge(c)
+	case errors.Is(err, errBodiesFull):
+		s.metrics.refused.WithLabelValues("bodies").Inc()
+		c.Header("Connection", "close")
+		return &apiError{code: http.StatusServiceUnavailable, retryAfter: 1,
+			message: "too much is being sent to this server at a time"}
+	case err != nil:
+		c.Header("Connection", "close")
+		return &apiError{code: http.StatusBadRequest, message: "the body did not arrive as a whole", cause: err}
+	}
+	c.Set(bodyKey, body)
+	return nil
+}
+
+func bodyOf(c *gin.Context) []byte {
+	b, _ := c.Get(bodyKey)
+	body, _ := b.([]byte)
+	return body
+}
+
+func (s *Server) tooLarge(c *gin.Context) error {
+	s.metrics.refused.WithLabelValues("body").Inc()
+	c.Header("Connection", "close") // the rest isn't read
+	return refuse(http.StatusRequestEntityTooLarge, "the body is longer than %d bytes", s.limits.Body)
+}
+
+var (
+	errBodyTooLong = errors.New("the body is too long")
+	errBodiesFull  = errors.New("the bodies of all requests are too long together")
+)
+
+// budget bounds the memory of all bodies that are being read.
+type budget struct {
+	limit int64
+	used  atomic.Int64
+}
+
+// read reads at most limit bytes. What arrives is counted as it arrives, so a
+// client that announces much and sends nothing takes nothing.
+func (b *budget) read(r io.Reader, limit int64) ([]byte, error) {
+	if r == nil {
+		return nil, nil
+	}
+	var taken int64
+	defer func() { b.used.Add(-taken) }()
+	out := make([]byte, 0, 1024)
+	for {
+		if len(out) == cap(out) {
+			grown := int64(cap(out))
+			if b.used.Add(grown) > b.limit {
+				b.used.Add(-grown)
+				return nil, errBodiesFull
+			}
+			taken += grown
+			out = append(out, 0)[:len(out)]
+		}
+		n, err := r.Read(out[len(out):cap(out)])
+		out = out[:len(out)+n]
+		if int64(len(out)) > limit {
+			return nil, errBodyTooLong
+		}
+		if err == io.EOF {
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// turn waits for a place among the requests that are worked on.
+func (s *Server) turn(c *gin.Context) (done func(), err error) {
+	done = func() { <-s.places }
+	select {
+	case s.places <- struct{}{}:
+		return done, nil
+	default:
+	}
+	t := time.NewTimer(s.limits.Wait)
+	defer t.Stop()
+	select {
+	case s.places <- struct{}{}:
+		return done, nil
+	case <-t.C:
+	case <-c.Request.Context().Done():
+	}
+	s.metrics.refused.WithLabelValues("concurrent").Inc()
+	return nil, &apiError{code: http.StatusServiceUnavailable, retryAfter: 1,
+		message: "too many requests at a time"}
+}

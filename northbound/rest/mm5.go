@@ -1,0 +1,120 @@
+package rest
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"kvnet/model"
+	"kvnet/model/state"
+)
+
+// mm5Path is the resource of the MEC orchestrator's reference point Mm5.
+const mm5Path = networkingPath + "/api/mm5/v1"
+
+// mm5Kinds are the kinds that Mm5 knows, with the key and the elements of the
+// list.
+var mm5Kinds = []struct {
+	kind, wrapper string
+	list          func(db state.Snapshot) []any
+}{
+	{"network", "networks", networkList},
+	{"instance", "instances", instanceList},
+	{"vr", "virtualRouters", routerList},
+	{"fip", "floatingIps", floatingIPList},
+	{"lb", "loadBalancers", loadBalancerList},
+}
+
+func (s *Server) mm5Routes() []route {
+	out := []route{
+		{method: http.MethodGet, path: mm5Path + "/status/vr/:name", output: true, handle: s.routerStatus},
+		// ONOS has only the PUT, which reads; a GET is what it should have been.
+		{method: http.MethodPut, path: mm5Path + "/state/mer/:name", output: true, handle: s.gatewayState},
+		{method: http.MethodGet, path: mm5Path + "/state/mer/:name", output: true, handle: s.gatewayState},
+	}
+	for _, k := range mm5Kinds {
+		path := mm5Path + "/" + k.kind
+		out = append(out,
+			route{method: http.MethodGet, path: path, output: true, handle: func(c *gin.Context) error {
+				return answer(c, http.StatusOK, map[string]any{k.wrapper: k.list(s.db.Snapshot())})
+			}},
+			route{method: http.MethodPost, path: path, typed: true, output: true, handle: s.acknowledge},
+			route{method: http.MethodPut, path: path + "/:name", typed: true, output: true, handle: s.acknowledge},
+			route{method: http.MethodDelete, path: path + "/:name", output: true, handle: s.acknowledge},
+		)
+	}
+	return out
+}
+
+// acknowledge answers the writes of Mm5, which do nothing in ONOS either.
+func (s *Server) acknowledge(c *gin.Context) error {
+	s.log.Warn("a write by Mm5 was acknowledged, and nothing was changed, as in ONOS",
+		"method", c.Request.Method, "path", shown(c.Request.URL.Path))
+	warn(c, "nothing was changed: writes by Mm5 are only acknowledged")
+	return answer(c, http.StatusOK, struct{}{})
+}
+
+// routerStatus says which gateway serves a router.
+func (s *Server) routerStatus(c *gin.Context) error {
+	name, err := param(c, "name")
+	if err != nil {
+		return err
+	}
+	db := s.db.Snapshot()
+	r := db.Router(name)
+	if r == nil {
+		return refuse(http.StatusNotFound, "Router is not found for %s", shown(name))
+	}
+	type status struct {
+		VRName      string `json:"vrName"`
+		MerName     string `json:"merName"`
+		Status      string `json:"status"`
+		TimeUpdated int64  `json:"timeUpdated"`
+	}
+	out := status{name, "none", "down", time.Now().UnixMilli()}
+	if gw := shownGateway(db, r); gw != "" {
+		out.MerName, out.Status = gw, "up"
+	}
+	return answer(c, http.StatusOK, out)
+}
+
+// gatewayState says whether a node is a gateway that can serve.
+func (s *Server) gatewayState(c *gin.Context) error {
+	name, err := param(c, "name")
+	if err != nil {
+		return err
+	}
+	type nodeState struct {
+		NodeName string `json:"nodeName"`
+		State    string `json:"state"`
+	}
+	out := nodeState{name, "INACTIVE"}
+	db := s.db.Snapshot()
+	if n := db.Node(name); n != nil && n.Type == model.NodeGateway && db.NodeState(name) == model.NodeComplete {
+		out.State = "ACTIVE"
+	}
+	return answer(c, http.StatusOK, out)
+}
+
+// instanceJSON is a VM with its ports.
+type instanceJSON struct {
+	Name  string      `json:"name"`
+	Ports []*portJSON `json:"ports"`
+}
+
+// instanceList lists the VMs that have ports.
+func instanceList(db state.Snapshot) []any {
+	list := []any{}
+	byName := map[string]*instanceJSON{}
+	for p := range db.Ports() {
+		vm := byName[p.VMName]
+		if vm == nil {
+			vm = &instanceJSON{Name: p.VMName}
+			byName[p.VMName] = vm
+			list = append(list, vm)
+		}
+		vm.Ports = append(vm.Ports, encodePort(p))
+	}
+	return list
+}

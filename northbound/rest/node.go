@@ -1,0 +1,245 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"kvnet/cluster/store"
+	"kvnet/model"
+	"kvnet/model/state"
+)
+
+const nodesPath = nodePath + "/node"
+
+func (s *Server) nodeRoutes() []route {
+	return []route{
+		{method: http.MethodGet, path: nodesPath, output: true, handle: s.listNodes},
+		{method: http.MethodPost, path: nodesPath, input: true, output: true, handle: s.createNodes},
+		{method: http.MethodPut, path: nodesPath, input: true, output: true, handle: s.updateNodes},
+		{method: http.MethodGet, path: nodesPath + "/:hostname", output: true, handle: s.getNode},
+		{method: http.MethodDelete, path: nodesPath + "/:hostname", typed: true, output: true, handle: s.deleteNode},
+		{method: http.MethodGet, path: nodesPath + "/state/:hostname", output: true, handle: s.nodeState},
+		{method: http.MethodGet, path: nodesPath + "/init/:hostname", output: true, changes: true, handle: s.initNode},
+		{method: http.MethodGet, path: nodesPath + "/init/all", output: true, changes: true, handle: s.initAll},
+		{method: http.MethodGet, path: nodesPath + "/init/incomplete", output: true, changes: true, handle: s.initIncomplete},
+		{method: http.MethodGet, path: nodesPath + "/sync/rules", output: true, changes: true, long: true, handle: s.syncRules},
+	}
+}
+
+func (s *Server) listNodes(c *gin.Context) error {
+	db := s.db.Snapshot()
+	list := []*nodeJSON{}
+	for n := range db.Nodes() {
+		list = append(list, encodeNode(db, n))
+	}
+	return answer(c, http.StatusOK, map[string]any{"nodes": list})
+}
+
+func (s *Server) getNode(c *gin.Context) error {
+	host, err := param(c, "hostname")
+	if err != nil {
+		return err
+	}
+	db := s.db.Snapshot()
+	n := db.Node(host)
+	if n == nil {
+		return refuse(http.StatusNotFound, "Node is not found for %s", shown(host))
+	}
+	return answer(c, http.StatusOK, encodeNode(db, n))
+}
+
+func (s *Server) nodeState(c *gin.Context) error {
+	host, err := param(c, "hostname")
+	if err != nil {
+		return err
+	}
+	db := s.db.Snapshot()
+	state := "Not exist"
+	if db.Node(host) != nil {
+		state = string(db.NodeState(host))
+	}
+	return answer(c, http.StatusOK, map[string]string{"State": state})
+}
+
+// createNodes stores the nodes that are new, all or none. As in ONOS one that
+// exists is left alone and the answer is 201; a Warning says so.
+func (s *Server) createNodes(c *gin.Context) error {
+	body, err := decodeEdge[nodesJSON](bodyOf(c))
+	if err != nil {
+		return err
+	}
+	var present []string
+	rev, err := s.putNodes(c, func(db state.Snapshot) (changes []store.Write, err error) {
+		present = nil
+		named := map[string]bool{}
+		for i := range *body.Nodes {
+			n := (*body.Nodes)[i].model()
+			if db.Node(n.Hostname) != nil || named[n.Hostname] {
+				present = appendNew(present, n.Hostname)
+				continue
+			}
+			named[n.Hostname] = true
+			changes = append(changes, store.Write{New: n})
+		}
+		return changes, nil
+	})
+	if err != nil {
+		return err
+	}
+	s.settle(c, rev)
+	for _, host := range present {
+		warn(c, fmt.Sprintf("node %q exists already and was left as it is", shown(host)))
+	}
+	var segments []string
+	if list := *body.Nodes; len(list) == 1 {
+		segments = []string{*list[0].Hostname}
+	}
+	c.Header("Location", location(c.Request, nodesPath, segments...))
+	return empty(c, http.StatusCreated)
+}
+
+// errNodeAbsent ends a PUT that names a node which doesn't exist.
+var errNodeAbsent = errors.New("a node does not exist")
+
+// updateNodes stores the changed nodes, all or none. As in ONOS the answer is 304
+// if one of them doesn't exist.
+func (s *Server) updateNodes(c *gin.Context) error {
+	body, err := decodeEdge[nodesJSON](bodyOf(c))
+	if err != nil {
+		return err
+	}
+	rev, err := s.putNodes(c, func(db state.Snapshot) (changes []store.Write, err error) {
+		index := map[string]int{}
+		for i := range *body.Nodes {
+			n := &(*body.Nodes)[i]
+			old := db.Node(*n.Hostname)
+			if old == nil {
+				return nil, errNodeAbsent
+			}
+			j, again := index[old.Hostname]
+			if again { // of two nodes of one name the last stands
+				changes[j].New = n.update(changes[j].New.(*model.Node))
+				continue
+			}
+			if next := n.update(old); next != old {
+				index[old.Hostname] = len(changes)
+				changes = append(changes, store.Write{Old: old, New: next})
+			}
+		}
+		return changes, nil
+	})
+	if errors.Is(err, errNodeAbsent) {
+		return empty(c, http.StatusNotModified)
+	} else if err != nil {
+		return err
+	}
+	s.settle(c, rev)
+	return empty(c, http.StatusOK)
+}
+
+// putAttempts bounds how often a write of several nodes is planned anew because
+// somebody else wrote one of them first.
+const putAttempts = 5
+
+// putNodes plans a write of several nodes from the snapshot and carries it out.
+func (s *Server) putNodes(c *gin.Context, plan func(state.Snapshot) ([]store.Write, error)) (int64, error) {
+	ctx, cancel := storeContext(c)
+	defer cancel()
+	for attempt := 1; ; attempt++ {
+		db := s.db.Snapshot()
+		changes, err := plan(db)
+		if err != nil {
+			return 0, err
+		}
+		if len(changes) == 0 {
+			return db.Revision(), nil
+		}
+		if err := bridgesTaken(db, changes); err != nil {
+			return 0, err
+		}
+		rev, err := s.store.Put(ctx, changes)
+		if !errors.Is(err, store.ErrConflict) || attempt == putAttempts {
+			return rev, storeFault(err)
+		}
+		// The snapshot was behind: plan again once it has moved on.
+		seen := db.Revision()
+		if err := s.db.Wait(ctx, func(db state.Snapshot) bool { return db.Revision() > seen }); err != nil {
+			return 0, storeFault(fmt.Errorf("%w: %w", store.ErrConflict, err))
+		}
+	}
+}
+
+// bridgesTaken says which node already has a bridge that another one names. The
+// store holds the same law; this look gives the field's name, and finds two nodes
+// of one request.
+func bridgesTaken(db state.Snapshot, changes []store.Write) error {
+	owner := map[model.DeviceID]string{}
+	for n := range db.Nodes() {
+		owner[sameBridge(n.IntegrationBridge)] = n.Hostname
+		owner[sameBridge(n.TunnelBridge)] = n.Hostname
+	}
+	for _, w := range changes {
+		if old, ok := w.Old.(*model.Node); ok && w.Old != nil {
+			delete(owner, sameBridge(old.IntegrationBridge))
+			delete(owner, sameBridge(old.TunnelBridge))
+		}
+	}
+	var f faults
+	for _, w := range changes {
+		n := w.New.(*model.Node)
+		for _, b := range []struct {
+			field string
+			id    model.DeviceID
+		}{{"integrationBridge", n.IntegrationBridge}, {"tunnelBridge", n.TunnelBridge}} {
+			if host, ok := owner[sameBridge(b.id)]; ok && host != n.Hostname {
+				f.add(b.field, "%s of node %q: %s is a bridge of node %q already", b.field, shown(n.Hostname), b.id, shown(host))
+			}
+			owner[sameBridge(b.id)] = n.Hostname
+		}
+	}
+	return f.err()
+}
+
+// sameBridge writes the device ids that name one switch alike.
+func sameBridge(id model.DeviceID) model.DeviceID {
+	if d, ok := id.DPID(); ok {
+		return model.DeviceID(d.String())
+	}
+	return id
+}
+
+func (s *Server) deleteNode(c *gin.Context) error {
+	host, err := param(c, "hostname")
+	if err != nil {
+		return err
+	}
+	if host == "healthz" { // in ONOS the literal path wins
+		c.Header("Allow", "GET, HEAD, OPTIONS")
+		return refuse(http.StatusMethodNotAllowed, "HTTP 405 Method Not Allowed: a node of this name can't be deleted")
+	}
+	ctx, cancel := storeContext(c)
+	defer cancel()
+	rev, err := s.store.Delete(ctx, model.KindNode, host)
+	if errors.Is(err, store.ErrNotFound) {
+		return empty(c, http.StatusNotModified)
+	} else if err != nil {
+		return storeFault(err)
+	}
+	s.settle(c, rev)
+	return empty(c, http.StatusNoContent)
+}
+
+// requestInit asks for the bootstrap of a node once more.
+func (s *Server) requestInit(ctx context.Context, host string) (request uint64, revision int64, err error) {
+	revision, err = s.store.Update(ctx, model.KindNode, host, func(old model.Object) (model.Object, error) {
+		n := *old.(*model.Node)
+		n.InitRequest++
+		request = n.InitRequest
+		return &n, nil
+	})
+	return request, revision, err
+}
