@@ -1,6 +1,10 @@
 package golden
 
-import "strings"
+import (
+	"strings"
+
+	"kvnet/integration/ovs"
+)
 
 // handler says whose rule a rule is.
 type handler string
@@ -24,7 +28,7 @@ const floatingMAC = "fe:00:00:00:00:02"
 // owner finds the handler of a rule by its table, priority and match.
 // snatAddresses are the external addresses of all routers of the scenario, which
 // tell the ARP responders of SNAT from those of floating IPs.
-func owner(r Rule, snatAddresses map[string]bool) handler {
+func owner(r ovs.Flow, snatAddresses map[string]bool) handler {
 	switch r.Table {
 	case 0:
 		return ownerInTable0(r)
@@ -44,12 +48,12 @@ func owner(r Rule, snatAddresses map[string]bool) handler {
 }
 
 // ownerInTable0 knows table 0 of br-int (a miss only) and of br-tun.
-func ownerInTable0(r Rule) handler {
-	_, fromPort := r.field("in_port")
+func ownerInTable0(r ovs.Flow) handler {
+	_, fromPort := r.Field("in_port")
 	switch {
 	case r.Priority == 0 && len(r.Match) == 0, r.Priority == 10000 && r.Actions == "NORMAL":
 		return handlerBase
-	case r.Priority == 30000 && !fromPort && r.has("ip"):
+	case r.Priority == 30000 && !fromPort && r.Has("ip"):
 		return handlerSNAT // Snat-T
 	case r.Priority == 30000, r.Priority == 31000, r.Priority == 41000:
 		return handlerNetwork
@@ -61,7 +65,7 @@ func ownerInTable0(r Rule) handler {
 	return handlerUnknown
 }
 
-func ownerInGatewayTable(r Rule, snatAddresses map[string]bool) handler {
+func ownerInGatewayTable(r ovs.Flow, snatAddresses map[string]bool) handler {
 	switch r.Priority {
 	case 0:
 		return handlerBase
@@ -83,12 +87,12 @@ func ownerInGatewayTable(r Rule, snatAddresses map[string]bool) handler {
 
 // ownerOfResponder knows priority 41000 of table 31, where ARP responders of all
 // kinds and the routes between networks are.
-func ownerOfResponder(r Rule, snatAddresses map[string]bool) handler {
-	target, _ := r.field("arp_tpa")
+func ownerOfResponder(r ovs.Flow, snatAddresses map[string]bool) handler {
+	target, _ := r.Field("arp_tpa")
 	switch {
-	case r.has("arp_op=2"):
+	case strings.HasPrefix(r.Actions, "CONTROLLER"):
 		return handlerPeerARP
-	case !r.has("arp_op=1"), !strings.Contains(r.Actions, "set_field:"+floatingMAC+"->arp_sha"):
+	case !r.Has("arp_op=1"), !strings.Contains(r.Actions, "set_field:"+floatingMAC+"->arp_sha"):
 		return handlerNetwork // Net-R1, Net-PA
 	case snatAddresses[target]:
 		return handlerSNAT

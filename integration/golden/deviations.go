@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"kvnet/integration/ovs"
 	"kvnet/model"
 )
 
@@ -110,7 +111,7 @@ func (s *Scenario) apply(step int) (State, error) {
 
 func (s State) remove(match *regexp.Regexp) (n int) {
 	for device, rules := range s {
-		kept := slices.DeleteFunc(rules, func(r Rule) bool { return match.MatchString(withDevice(device, r)) })
+		kept := slices.DeleteFunc(rules, func(r ovs.Flow) bool { return match.MatchString(withDevice(device, r)) })
 		n += len(rules) - len(kept)
 		s[device] = kept
 	}
@@ -129,14 +130,14 @@ func (s State) add(from State, match *regexp.Regexp) (n int) {
 	return n
 }
 
-func withDevice(device model.DPID, r Rule) string { return device.String() + " " + r.String() }
+func withDevice(device model.DPID, r ovs.Flow) string { return device.String() + " " + r.String() }
 
 // zoneOf matches the zone of a ct action.
 var zoneOf = regexp.MustCompile(`zone=(\d+),?`)
 
 // withoutZone is the declared rewrite of row S-12: a conntrack zone for each
 // router, where ONOS has zone 0 everywhere. It returns the zone that was there.
-func withoutZone(r Rule) (Rule, string) {
+func withoutZone(r ovs.Flow) (ovs.Flow, string) {
 	if !strings.Contains(r.Actions, "ct(") {
 		return r, ""
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"kvnet/integration/ovs"
 	"kvnet/model"
 )
 
@@ -98,20 +99,20 @@ func TestRuleTextIsCanonical(t *testing.T) {
 		"table=31, priority=41000,arp,in_port=10,arp_tpa=10.20.0.5,arp_op=1 actions=IN_PORT",
 		" cookie=0x6b00000000000001, duration=1.5s, table=31, n_packets=0, n_bytes=0, send_flow_rem priority=41000,arp,arp_op=1,in_port=10,arp_tpa=10.20.0.5 actions=IN_PORT",
 	} {
-		r, err := ParseRule(line)
+		r, err := ovs.ParseFlow(line)
 		if err != nil || r.String() != want {
 			t.Errorf("%s\n got %s, %v\nwant %s", line, r, err, want)
 		}
 	}
-	if _, err := ParseRule("table=31"); err == nil {
+	if _, err := ovs.ParseFlow("table=31"); err == nil {
 		t.Error("a rule without actions is read")
 	}
 }
 
 func TestCompareFindsEveryDifference(t *testing.T) {
 	s := &Scenario{Steps: []Step{{Router: map[string]any{"external": map[string]any{"ip": "10.20.0.5"}}}}}
-	rule := func(text string) Rule {
-		r, err := ParseRule(text)
+	rule := func(text string) ovs.Flow {
+		r, err := ovs.ParseFlow(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,16 +122,16 @@ func TestCompareFindsEveryDifference(t *testing.T) {
 	down := rule("table=31, priority=40500,ip,nw_dst=10.20.0.5 actions=set_field:fe:00:00:00:01:01->eth_src,ct(table=32,nat)")
 	zoned := rule("table=31, priority=40500,ip,nw_dst=10.20.0.5 actions=set_field:fe:00:00:00:01:01->eth_src,ct(table=32,zone=1,nat)")
 	for name, c := range map[string]struct {
-		want, got []Rule
+		want, got []ovs.Flow
 		say       string
 	}{
-		"equal":          {[]Rule{miss, down}, []Rule{zoned, miss}, ""},
-		"missing":        {[]Rule{miss, down}, []Rule{miss}, "missing"},
-		"too much":       {[]Rule{miss}, []Rule{miss, zoned}, "too much"},
-		"zone 0":         {[]Rule{miss, down}, []Rule{miss, down}, "S-12"},
-		"other actions":  {[]Rule{miss}, []Rule{rule("table=31, priority=0 actions=drop")}, "too much"},
-		"passed over":    {[]Rule{miss}, []Rule{miss, rule("table=31, priority=43000,icmp actions=IN_PORT")}, ""},
-		"rule of nobody": {[]Rule{miss}, []Rule{miss, rule("table=31, priority=7 actions=drop")}, "nobody"},
+		"equal":          {[]ovs.Flow{miss, down}, []ovs.Flow{zoned, miss}, ""},
+		"missing":        {[]ovs.Flow{miss, down}, []ovs.Flow{miss}, "missing"},
+		"too much":       {[]ovs.Flow{miss}, []ovs.Flow{miss, zoned}, "too much"},
+		"zone 0":         {[]ovs.Flow{miss, down}, []ovs.Flow{miss, down}, "S-12"},
+		"other actions":  {[]ovs.Flow{miss}, []ovs.Flow{rule("table=31, priority=0 actions=drop")}, "too much"},
+		"passed over":    {[]ovs.Flow{miss}, []ovs.Flow{miss, rule("table=31, priority=43000,icmp actions=IN_PORT")}, ""},
+		"rule of nobody": {[]ovs.Flow{miss}, []ovs.Flow{miss, rule("table=31, priority=7 actions=drop")}, "nobody"},
 	} {
 		err := s.compare(State{0xa1: c.want}, State{0xa1: c.got})
 		if (err == nil) != (c.say == "") || err != nil && !strings.Contains(err.Error(), c.say) {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kvnet/integration/ovs"
 	"kvnet/model"
 )
 
@@ -44,7 +45,7 @@ type Step struct {
 }
 
 // State is what the switches hold.
-type State map[model.DPID][]Rule
+type State map[model.DPID][]ovs.Flow
 
 // Load reads the scenario in a folder.
 func Load(folder string) (*Scenario, error) {
@@ -93,7 +94,7 @@ func parseExpected(text string) (map[int]State, error) {
 			}
 			device = id
 		default:
-			rule, err := ParseRule(line)
+			rule, err := ovs.ParseFlow(line)
 			if err != nil {
 				return nil, err
 			}

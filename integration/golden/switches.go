@@ -74,17 +74,11 @@ func (s *switches) machineFor(ctx context.Context, ports map[string]uint32) (*ma
 func (s *switches) state(ctx context.Context) (State, error) {
 	out := State{}
 	for id, b := range s.bridges {
-		lines, err := b.DumpFlows(ctx, b.name, false)
+		flows, err := b.Flows(ctx, b.name)
 		if err != nil {
 			return nil, fmt.Errorf("read rules of %s: %w", id, err)
 		}
-		for _, line := range lines {
-			r, err := ParseRule(line)
-			if err != nil {
-				return nil, err
-			}
-			out[id] = append(out[id], r)
-		}
+		out[id] = flows
 	}
 	return out, nil
 }

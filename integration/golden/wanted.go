@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 
+	"kvnet/integration/ovs"
 	"kvnet/integration/server"
 )
 
@@ -83,7 +84,7 @@ func (w *wanted) internalDrops(want State) (State, error) {
 	added := State{}
 	for device, rules := range want {
 		for _, r := range rules {
-			mac, upstream := r.field("dl_dst")
+			mac, upstream := r.Field("dl_dst")
 			if r.Table != 31 || r.Priority != 40500 || !upstream {
 				continue
 			}
@@ -97,7 +98,7 @@ func (w *wanted) internalDrops(want State) (State, error) {
 						continue
 					}
 					line := fmt.Sprintf("table=31, priority=40900,ip,dl_dst=%s,nw_dst=%s actions=drop", mac, text(network, "cidr"))
-					drop, err := ParseRule(line)
+					drop, err := ovs.ParseFlow(line)
 					if err != nil {
 						return nil, err
 					}

@@ -191,6 +191,11 @@ func (f *Flat) AddVM(ctx context.Context, worker string, c HostConfig) (*Host, e
 	return f.AddHost(ctx, f.Node(worker), BrInt, c)
 }
 
+// AddLANHost plugs a machine into the provider LAN.
+func (f *Flat) AddLANHost(ctx context.Context, c HostConfig) (*Host, error) {
+	return f.AddHost(ctx, f.Node(lanNode), brLAN, c)
+}
+
 func tunnelPorts() []ovs.Port {
 	var ports []ovs.Port
 	for _, t := range []string{"vxlan", "gre", "geneve"} {

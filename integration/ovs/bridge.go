@@ -119,26 +119,26 @@ func (p Port) add(bridge string) []string {
 	return args
 }
 
-// dumpOptions make ovs-ofctl print what the recordings of ONOS hold.
-var dumpOptions = []string{"--no-names", "--no-stats"}
-
-// DumpFlows returns the rules of a bridge, a line each, as ovs-ofctl prints them.
-// With counters the lines hold durations and packet counts.
-func (i *Instance) DumpFlows(ctx context.Context, bridge string, counters bool) ([]string, error) {
-	options := dumpOptions
-	if counters {
-		options = options[:1]
-	}
-	out, err := i.Ofctl(ctx, options, "dump-flows", bridge)
+// Flows returns the rules of a bridge.
+func (i *Instance) Flows(ctx context.Context, bridge string) ([]Flow, error) {
+	out, err := i.Ofctl(ctx, []string{"--no-names"}, "dump-flows", bridge)
 	if err != nil {
 		return nil, err
 	}
-	return contentLines(out), nil
+	var flows []Flow
+	for _, line := range contentLines(out) {
+		f, err := ParseFlow(line)
+		if err != nil {
+			return nil, err
+		}
+		flows = append(flows, f)
+	}
+	return flows, nil
 }
 
 // DumpGroups returns the groups of a bridge, a line each.
 func (i *Instance) DumpGroups(ctx context.Context, bridge string) ([]string, error) {
-	out, err := i.Ofctl(ctx, dumpOptions[:1], "dump-groups", bridge)
+	out, err := i.Ofctl(ctx, []string{"--no-names"}, "dump-groups", bridge)
 	if err != nil {
 		return nil, err
 	}

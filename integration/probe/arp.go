@@ -89,6 +89,22 @@ func RequestARP(ctx context.Context, ns *netns.NS, iface string, senderMAC model
 	return a, nil
 }
 
+// SendARPReply tells targetMAC and target that sender is at senderMAC, from iface
+// in ns.
+func SendARPReply(ns *netns.NS, iface string, senderMAC model.MAC, sender netip.Addr, targetMAC model.MAC, target netip.Addr) error {
+	frame, err := serialize(
+		&layers.Ethernet{SrcMAC: senderMAC[:], DstMAC: targetMAC[:], EthernetType: layers.EthernetTypeARP},
+		&layers.ARP{
+			AddrType: layers.LinkTypeEthernet, Protocol: layers.EthernetTypeIPv4, HwAddressSize: 6, ProtAddressSize: 4,
+			Operation: layers.ARPReply, SourceHwAddress: senderMAC[:], SourceProtAddress: sender.AsSlice(),
+			DstHwAddress: targetMAC[:], DstProtAddress: target.AsSlice(),
+		})
+	if err != nil {
+		return err
+	}
+	return SendFrame(ns, iface, frame)
+}
+
 func serialize(l ...gopacket.SerializableLayer) ([]byte, error) {
 	b := gopacket.NewSerializeBuffer()
 	if err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, l...); err != nil {

@@ -1,0 +1,70 @@
+# What each target does stands in CONTRIBUTING.md.
+
+GO          ?= go
+FUZZTIME    ?= 1m
+TESTFLAGS   ?=
+VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+# The tests of these packages share the machine's processors with switches and
+# servers that they start, so they run one package at a time.
+INTEGRATION := ./integration/...
+# Sources of the version control are not stamped: a clone that another user owns
+# would not build. The version comes from VERSION.
+GOBUILD     := $(GO) build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)'
+LINT        := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+.DEFAULT_GOAL := build
+
+.PHONY: build
+build:
+	CGO_ENABLED=0 $(GOBUILD) -o bin/kvnet ./cmd/kvnet
+
+.PHONY: test
+test: deps vet test-unit test-integration
+
+.PHONY: deps
+deps:
+	@.ci/deps gcc ovs-vswitchd ip ping curl
+
+.PHONY: vet
+vet:
+	$(GO) vet ./...
+
+.PHONY: test-unit
+test-unit:
+	$(GO) test -race -timeout 15m $(TESTFLAGS) $$($(GO) list ./... | grep -v '/integration')
+
+.PHONY: test-integration
+test-integration: build
+	@[ "$$(id -u)" = 0 ] || echo 'The packet, golden and wire tests make network namespaces and switches, which needs root: run make test as root.' >&2
+	$(GO) test -race -p 1 -count 1 -timeout 25m $(TESTFLAGS) $(INTEGRATION)
+
+.PHONY: demo
+demo:
+	@[ "$$(id -u)" = 0 ] || { echo 'The demo makes network namespaces and switches, which needs root: run make demo as root.' >&2; exit 1; }
+	@.ci/deps ovs-vswitchd ip curl
+	@$(MAKE) --no-print-directory build
+	@$(GO) run -buildvcs=false ./integration/cmd/demo -binary bin/kvnet
+
+.PHONY: bench
+bench:
+	$(GO) test -run '^$$' -bench . -benchmem $(TESTFLAGS) $$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -rn1 dirname | sort -u)
+
+.PHONY: lint
+lint:
+	$(GO) run $(LINT) run ./...
+
+.PHONY: generate
+generate:
+	$(GO) generate ./...
+
+.PHONY: fuzz
+fuzz:
+	@set -e; grep -rho --include='*_test.go' -H '^func Fuzz[A-Za-z0-9_]*' . | sort | while IFS=: read -r file fuzz; do \
+		echo "== $${fuzz#func } ($$(dirname "$$file"))"; \
+		$(GO) test -run '^$$' -fuzz "^$${fuzz#func }$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")"; \
+	done
+
+.PHONY: clean
+clean:
+	rm -rf bin
