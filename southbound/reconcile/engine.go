@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"kvnet/handlers"
 	"kvnet/model"
 	"kvnet/model/state"
@@ -19,10 +17,10 @@ import (
 
 // Config says how an Engine works. Zero durations take the defaults.
 type Config struct {
-	DB         *state.DB
-	Handlers   []handlers.Handler
-	Logger     *slog.Logger
-	Registerer prometheus.Registerer // nil: the counters are not published
+	DB       *state.DB
+	Handlers []handlers.Handler
+	Logger   *slog.Logger
+	Metrics  *Metrics // nil: the counters are not published
 
 	// AuditInterval is the time between two comparisons of cookies and groups of
 	// a switch, FullAuditInterval between two comparisons of what the rules do
@@ -57,6 +55,9 @@ func (c *Config) defaults() {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	if c.Metrics == nil {
+		c.Metrics = NewMetrics(nil)
+	}
 }
 
 // Engine keeps switches equal to what the handlers want. It works while Run runs,
@@ -66,7 +67,7 @@ type Engine struct {
 	cfg       Config
 	db        *state.DB
 	log       *slog.Logger
-	metrics   *metrics
+	metrics   *Metrics
 	announcer *announcer
 
 	complete atomic.Bool // the snapshot was complete once
@@ -95,7 +96,7 @@ type owned struct {
 // New makes an Engine. It does nothing before Run.
 func New(c Config) *Engine {
 	c.defaults()
-	return &Engine{cfg: c, db: c.DB, log: c.Logger, metrics: newMetrics(c.Registerer), announcer: newAnnouncer(),
+	return &Engine{cfg: c, db: c.DB, log: c.Logger, metrics: c.Metrics, announcer: newAnnouncer(),
 		since: time.Now(), targets: map[model.DPID]*target{}, waiting: map[flow.Owner][]handlers.Waiting{},
 		owners: map[flow.Owner]*owned{}}
 }

@@ -6,8 +6,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are the engine's counters.
-type metrics struct {
+// Metrics are the counters of engines. They outlive an engine, because a server
+// may lead more than once.
+type Metrics struct {
 	messages    *prometheus.CounterVec
 	bundles     prometheus.Histogram
 	refused     prometheus.Counter
@@ -17,8 +18,9 @@ type metrics struct {
 	waves       *prometheus.CounterVec
 }
 
-func newMetrics(r prometheus.Registerer) *metrics {
-	m := &metrics{
+// NewMetrics makes the counters and publishes them in r, unless that is nil.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	m := &Metrics{
 		messages: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kvnet_messages_total",
 			Help: "Messages that switches have put in force, by kind."}, []string{"kind"}),
 		bundles: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kvnet_bundle_seconds",
@@ -46,9 +48,9 @@ var opNames = map[opKind]string{
 	opOrphanGroup: "group_delete", opAnnounce: "packet_out",
 }
 
-func (m *metrics) message(k opKind) { m.messages.WithLabelValues(opNames[k]).Inc() }
+func (m *Metrics) message(k opKind) { m.messages.WithLabelValues(opNames[k]).Inc() }
 
-func (m *metrics) bundle(d time.Duration) { m.bundles.Observe(d.Seconds()) }
+func (m *Metrics) bundle(d time.Duration) { m.bundles.Observe(d.Seconds()) }
 
 var (
 	rulesDesc     = prometheus.NewDesc("kvnet_rules", "Rules of kvnet's that a switch holds.", []string{"switch"}, nil)
