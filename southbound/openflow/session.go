@@ -1,7 +1,6 @@
 package openflow
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -112,10 +111,9 @@ func (s *Session) readLoop() error {
 		return err
 	}
 	s.out.urgent <- hello(s.calls.newXID())
-	r := bufio.NewReaderSize(s.conn, wire.MaxLen+1)
-	buf := make([]byte, wire.MaxLen)
+	r := wire.NewReader(s.conn)
 	for {
-		h, msg, err := wire.ReadMessage(r, buf)
+		h, msg, err := r.Next()
 		if err != nil {
 			return fmt.Errorf("read from the switch: %w", err)
 		}

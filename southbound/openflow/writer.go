@@ -102,7 +102,7 @@ func (w deadlineWriter) Write(b []byte) (int, error) {
 
 // writeLoop writes until the session ends. It also keeps watch over the switch.
 func (s *Session) writeLoop() {
-	w := bufio.NewWriterSize(deadlineWriter{s.conn, s.cfg.WriteTimeout}, 64<<10)
+	w := bufio.NewWriterSize(deadlineWriter{s.conn, s.cfg.WriteTimeout}, 16<<10)
 	watch := watch{s: s}
 	tick := time.NewTicker(min(s.cfg.EchoInterval, s.cfg.EchoTimeout, s.cfg.HandshakeTimeout) / 4)
 	defer tick.Stop()

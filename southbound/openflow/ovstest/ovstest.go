@@ -107,7 +107,11 @@ func (s *Switch) daemon(name string, args ...string) {
 			<-ended
 		}
 		if text, err := os.ReadFile(log); s.t.Failed() && err == nil {
-			s.t.Logf("%s:\n%s", log, text)
+			for line := range strings.Lines(string(text)) {
+				if strings.Contains(line, "|WARN|") || strings.Contains(line, "|ERR|") {
+					s.t.Logf("%s: %s", name, strings.TrimSpace(line))
+				}
+			}
 		}
 	})
 }

@@ -74,18 +74,33 @@ func ParseHeader(b []byte) (Header, error) {
 	return h, nil
 }
 
-// ReadMessage reads one whole message into buf, which must hold MaxLen bytes.
-// The message is valid until the next call.
-func ReadMessage(r *bufio.Reader, buf []byte) (Header, []byte, error) {
-	if _, err := io.ReadFull(r, buf[:HeaderLen]); err != nil {
+// Reader cuts a stream of bytes into messages.
+type Reader struct {
+	r   *bufio.Reader
+	buf []byte // grows to the longest message seen
+}
+
+// NewReader reads from r.
+func NewReader(r io.Reader) *Reader {
+	return &Reader{r: bufio.NewReaderSize(r, 16<<10), buf: make([]byte, 512)}
+}
+
+// Next reads one whole message, which is valid until the next call.
+func (r *Reader) Next() (Header, []byte, error) {
+	if _, err := io.ReadFull(r.r, r.buf[:HeaderLen]); err != nil {
 		return Header{}, nil, err
 	}
-	h, err := ParseHeader(buf[:HeaderLen])
+	h, err := ParseHeader(r.buf)
 	if err != nil {
 		return h, nil, err
 	}
-	m := buf[:h.Length]
-	if _, err := io.ReadFull(r, m[HeaderLen:]); err != nil {
+	if n := int(h.Length); n > len(r.buf) {
+		grown := make([]byte, min(max(n, 2*len(r.buf)), MaxLen))
+		copy(grown, r.buf[:HeaderLen])
+		r.buf = grown
+	}
+	m := r.buf[:h.Length]
+	if _, err := io.ReadFull(r.r, m[HeaderLen:]); err != nil {
 		if err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}

@@ -15,7 +15,8 @@ type FlowEntry struct {
 	Duration       time.Duration
 	Packets, Bytes uint64
 	// MatchBytes (with its header and padding) and InstructionBytes are as
-	// received.
+	// received. Open vSwitch gives instructions back byte by byte, but the fields
+	// of a match in an order of its own.
 	MatchBytes, InstructionBytes []byte
 	// Rule is the decoded rule. Its ports are numbers, its switch is not set.
 	Rule flow.Rule
