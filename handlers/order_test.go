@@ -163,14 +163,16 @@ func (w *world) populate() {
 	}
 }
 
-// step writes or deletes one object.
+// step writes, deletes, or deletes and writes one object.
 func (w *world) step() {
 	o := drawObject(w.t)
-	if rapid.IntRange(0, 7).Draw(w.t, "delete") == 0 {
+	fate := rapid.IntRange(0, 7).Draw(w.t, "fate")
+	if fate <= 1 {
 		w.apply(state.Event{Kind: o.Kind(), Key: o.Key()})
-		return
 	}
-	w.write(o)
+	if fate != 0 {
+		w.write(o) // after a deletion it is another life of the object
+	}
 }
 
 // write stores o under its next revision.
@@ -233,7 +235,7 @@ func describe(set flow.Set, waiting []handlers.Waiting) string {
 	for _, r := range set.Rules {
 		line := r.Switch.String() + " " + r.String()
 		if r.Announce != nil {
-			line += fmt.Sprintf(" announce %v", *r.Announce)
+			line += fmt.Sprintf(" announce %+q", fmt.Sprint(*r.Announce))
 		}
 		lines = append(lines, line)
 	}
