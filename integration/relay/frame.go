@@ -110,7 +110,8 @@ func readFrame(r io.Reader) ([]byte, error) {
 	if length < headerLength {
 		return header, errNoFrame
 	}
-	message := append(header, make([]byte, length-headerLength)...)
+	message := make([]byte, length)
+	copy(message, header)
 	n, err := io.ReadFull(r, message[headerLength:])
 	return message[:headerLength+n], err
 }
