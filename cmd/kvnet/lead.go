@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"kvnet/cluster/leader"
+	"kvnet/cluster/store"
+	"kvnet/handlers/all"
+	"kvnet/handlers/routerarp"
+	"kvnet/model"
+	"kvnet/southbound/flow"
+	"kvnet/southbound/openflow"
+	"kvnet/southbound/reconcile"
+)
+
+// leading is what the process does under one term.
+type leading struct {
+	term   store.Term
+	engine *reconcile.Engine
+	prober *routerarp.Prober
+}
+
+// work leads under a term until ctx ends or the term does.
+func (s *server) work(ctx context.Context, t store.Term) error {
+	engine := reconcile.New(reconcile.Config{
+		DB: s.db, Handlers: all.Handlers(), Logger: s.log, Metrics: s.metrics,
+		AuditInterval: s.c.auditInterval, FullAuditInterval: s.c.fullAuditInterval,
+	})
+	decider := leader.NewDecider(leader.DeciderConfig{DB: s.db, Store: s.store, Term: t, ZoneBase: s.c.snatZoneBase, Logger: s.log})
+	prober := routerarp.NewProber(routerarp.ProberConfig{DB: s.db, Sender: sender{s}, Learner: decider, Logger: s.log})
+	s.leading.Store(&leading{t, engine, prober})
+	defer s.leading.Store(nil)
+
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return engine.Run(ctx) })
+	g.Go(func() error { return decider.Run(ctx) })
+	g.Go(func() error { return prober.Run(ctx) })
+	g.Go(func() error { return s.watchStale(ctx, t) })
+	s.of.SetRole(openflow.Role{Master: true, Generation: t.Generation()})
+	err := g.Wait()
+	s.of.SetRole(openflow.Role{Generation: t.Generation()})
+	return err
+}
+
+// young is the age below which a store may raise its epoch by itself: a store
+// that was just made or restored can't know what switches have seen before.
+const young = 10 * time.Minute
+
+var errEpochRaised = errors.New("the epoch was raised: a new term is needed")
+
+// watchStale deals with switches that know a newer generation than this term's.
+func (s *server) watchStale(ctx context.Context, t store.Term) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case gen := <-s.stale:
+			if gen < t.Generation() {
+				continue
+			}
+			made, err := s.store.Created(ctx)
+			if err != nil {
+				s.log.Warn("can't tell the age of the store", "error", err)
+				continue
+			}
+			if time.Since(made) > young {
+				s.log.Error("a switch knows a newer leader; if that is the past of a lost store, run `kvnet cluster raise-epoch`",
+					"switch_generation", gen, "generation", t.Generation())
+				continue
+			}
+			epoch, err := s.store.RaiseEpoch(ctx, uint32(gen>>32)+1)
+			if err != nil {
+				return fmt.Errorf("raise the epoch above that of a switch: %w", err)
+			}
+			s.log.Warn("epoch raised: a switch remembers a former store", "epoch", epoch, "switch_generation", gen)
+			return errEpochRaised
+		}
+	}
+}
+
+// events hands what switches do to whoever leads.
+type events struct{ s *server }
+
+func (e events) MasterUp(x *openflow.Session) {
+	if l := e.s.leading.Load(); l != nil {
+		l.engine.MasterUp(x)
+	}
+}
+
+func (e events) SessionDown(x *openflow.Session, err error) {
+	if l := e.s.leading.Load(); l != nil {
+		l.engine.SessionDown(x, err)
+	}
+}
+
+func (e events) FlowRemoved(x *openflow.Session, f openflow.FlowRemoved) {
+	if l := e.s.leading.Load(); l != nil {
+		l.engine.FlowRemoved(x, f.Cookie, f.Reason == reconcile.ReasonGroupDelete)
+	}
+}
+
+func (e events) PacketIn(x *openflow.Session, p openflow.PacketIn) {
+	if l := e.s.leading.Load(); l != nil {
+		l.prober.HandlePacketIn(x.DPID(), p.InPort, p.Data)
+	}
+}
+
+func (e events) Stale(x *openflow.Session, generation uint64) {
+	e.s.log.Warn("switch refuses this leader", "switch", x.DPID(), "switch_generation", generation)
+	select {
+	case e.s.stale <- generation:
+	default: // one is being dealt with; the switch asks again
+	}
+}
+
+// sender sends single packets for the prober.
+type sender struct{ s *server }
+
+func (x sender) PacketOut(ctx context.Context, d model.DPID, port string, frame []byte) error {
+	sess, p := x.s.of.Session(d), x.s.db.Snapshot().SwitchPort(d, port)
+	if sess == nil || p == nil {
+		return fmt.Errorf("send a packet to port %q of switch %s: it is not connected or has no such port", port, d)
+	}
+	m, err := openflow.PacketOut(flow.NumberedPort(p.Number), frame)
+	if err != nil {
+		return fmt.Errorf("send a packet to port %q of switch %s: %w", port, d, err)
+	}
+	if err := sess.Send(ctx, m); err != nil {
+		return fmt.Errorf("send a packet to port %q of switch %s: %w", port, d, err)
+	}
+	return nil
+}
+
+// engineCollector publishes the gauges of the engine that leads now.
+type engineCollector struct{ s *server }
+
+func (c engineCollector) Describe(ch chan<- *prometheus.Desc) { (*reconcile.Engine)(nil).Describe(ch) }
+
+func (c engineCollector) Collect(ch chan<- prometheus.Metric) {
+	if l := c.s.leading.Load(); l != nil {
+		l.engine.Collect(ch)
+	}
+}

@@ -1,0 +1,47 @@
+// Command kvnet takes the place of ONOS's kubevirt-networking and kubevirt-node
+// apps: one server for REST, cluster and OpenFlow, and the client commands.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker (-X main.version=…).
+var version = "dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	if err := root().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "kvnet: "+err.Error())
+		var u usageError
+		if errors.As(err, &u) {
+			os.Exit(2)
+		}
+		os.Exit(1)
+	}
+}
+
+func root() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:           "kvnet",
+		Short:         "Tenant networks for KubeVirt over Open vSwitch",
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	cmd.AddCommand(serverCommand(), clusterCommand())
+	return cmd
+}
+
+// usageError is a mistake in the call rather than a failure.
+type usageError struct{ error }
+
+func (u usageError) Unwrap() error { return u.error }

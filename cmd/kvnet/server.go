@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"kvnet/cluster/leader"
+	"kvnet/cluster/store"
+	"kvnet/model/state"
+	"kvnet/northbound/rest"
+	"kvnet/southbound/openflow"
+	"kvnet/southbound/reconcile"
+)
+
+func serverCommand() *cobra.Command {
+	c := &config{}
+	cmd := &cobra.Command{
+		Use:   "server",
+		Short: "Run the server: REST, store and the southbound to the switches",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := c.load(cmd); err != nil {
+				return err
+			}
+			log, err := newLogger(c.logLevel)
+			if err != nil {
+				return usageError{err}
+			}
+			for _, name := range c.notYet(cmd.Flags()) {
+				log.Warn("setting has no effect yet: its part of kvnet does not exist in this version", "setting", name)
+			}
+			return run(cmd.Context(), c, log)
+		},
+	}
+	c.flags(cmd.Flags())
+	return cmd
+}
+
+func newLogger(level string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, fmt.Errorf("--log-level: %q is none of debug, info, warn, error", level)
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: l})), nil
+}
+
+// server is the running process: parts that hold for its whole life, and what it
+// does while it leads.
+type server struct {
+	c       *config
+	log     *slog.Logger
+	db      *state.DB
+	store   *store.Store
+	of      *openflow.Server
+	metrics *reconcile.Metrics
+	leading atomic.Pointer[leading] // nil: not leading
+	stale   chan uint64             // generations of switches that refused ours
+	started time.Time
+}
+
+// run starts everything and returns when ctx ends or a part fails.
+func run(ctx context.Context, c *config, log *slog.Logger) (err error) {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s := &server{c: c, log: log, db: state.New(), metrics: reconcile.NewMetrics(registry), stale: make(chan uint64, 1), started: time.Now()}
+	registry.MustRegister(engineCollector{s})
+
+	// The sockets come first: a port that is taken is said before the store is
+	// opened.
+	var lc net.ListenConfig
+	ofListener, err := lc.Listen(ctx, "tcp", c.openflowListen)
+	if err != nil {
+		return fmt.Errorf("listen for switches on --openflow-listen %s: %w", c.openflowListen, err)
+	}
+	defer func() { _ = ofListener.Close() }()
+
+	s.store, err = store.Open(ctx, store.Config{
+		Name: c.name, Dir: c.dataDir, Listen: c.storeListen, Endpoints: c.storeEndpoints, Logger: log,
+	}, s.db)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.store.Close()) }()
+
+	api, err := rest.New(rest.Config{
+		Listen: c.restListen, MetricsListen: c.metricsListen, Store: s.store, DB: s.db, Inspector: inspector{s},
+		Accounts: rest.AccountsConfig{UsersFile: c.usersFile, AllowDefaults: c.allowDefaultAccounts},
+		Logger:   log, Registry: registry, Version: version,
+	})
+	if err != nil {
+		return err
+	}
+	s.of = openflow.NewServer(openflow.Config{Observer: s.db, Events: events{s}, Logger: log})
+
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return api.Serve(ctx) })
+	g.Go(func() error { return s.of.Serve(ctx, ofListener) })
+	g.Go(func() error { return s.lead(ctx) })
+	g.Go(func() error {
+		select {
+		case <-s.store.Failed():
+			return s.store.Err()
+		case <-ctx.Done():
+			return nil
+		}
+	})
+	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	log.Info("stopped")
+	return nil
+}
+
+// election is a term that was taken; ctx ends with it.
+type election struct {
+	ctx  context.Context
+	term store.Term
+}
+
+// lead takes terms for as long as the process lives, and works under each.
+func (s *server) lead(ctx context.Context) error {
+	elected := make(chan election, 1)
+	l, err := leader.NewLeadership(leader.LeadershipConfig{
+		Store: s.store, Name: s.c.name, Logger: s.log,
+		OnElected: func(ctx context.Context, t store.Term) {
+			select {
+			case <-elected: // an election that ended before work on it began
+			default:
+			}
+			elected <- election{ctx, t}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return l.Run(ctx) })
+	g.Go(func() error {
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case e := <-elected:
+				if err := s.work(e.ctx, e.term); err != nil && e.ctx.Err() == nil {
+					s.log.Warn("the work of the leader ended; a new term is taken", "term", e.term.Term, "error", err)
+					l.Renew()
+				}
+			}
+		}
+	})
+	return g.Wait()
+}
