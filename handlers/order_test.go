@@ -10,8 +10,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"kvnet/handlers"
 	"kvnet/handlers/all"
+	"kvnet/handlers/internal/handlertest"
 	"kvnet/model"
 	"kvnet/model/state"
 	"kvnet/southbound/flow"
@@ -21,17 +21,13 @@ import (
 type world struct {
 	t        *rapid.T
 	db       *state.DB
-	sub      *state.Subscription
-	before   state.Snapshot // what sets is computed from
+	follower *handlertest.Follower
 	revision int64
-	// sets holds what each owner has, kept up to date by Affected and Rules.
-	sets map[flow.Owner]string
 }
 
 func newWorld(t *rapid.T) *world {
-	w := &world{t: t, db: state.New(), sets: map[flow.Owner]string{}}
-	w.sub, w.before = w.db.Subscribe()
-	return w
+	db := state.New()
+	return &world{t: t, db: db, follower: handlertest.Follow(db, all.Handlers()...)}
 }
 
 // Small pools, so that references and clashes are frequent.
@@ -196,72 +192,19 @@ func (w *world) apply(e state.Event) {
 	}
 }
 
-// follow computes the owners that the changes since the last call name.
-func (w *world) follow() {
-	snap, changes := w.sub.Take()
-	for _, h := range all.Handlers() {
-		owners := map[flow.Owner]bool{}
-		for _, c := range changes {
-			for _, o := range handlers.Affected(h, w.before, snap, c) {
-				owners[o] = true
-			}
-		}
-		for o := range owners {
-			if text := describe(h.Rules(snap, o)); text != "" {
-				w.sets[o] = text
-			} else {
-				delete(w.sets, o)
-			}
-		}
-	}
-	w.before = snap
-}
-
-// fromScratch computes all owners from the snapshot alone.
-func fromScratch(db state.Snapshot) map[flow.Owner]string {
-	sets := map[flow.Owner]string{}
-	for _, h := range all.Handlers() {
-		for _, o := range h.Owners(db) {
-			if text := describe(h.Rules(db, o)); text != "" {
-				sets[o] = text
-			}
-		}
-	}
-	return sets
-}
-
-func describe(set flow.Set, waiting []handlers.Waiting) string {
-	var lines []string
-	for _, r := range set.Rules {
-		line := r.Switch.String() + " " + r.String()
-		if r.Announce != nil {
-			line += fmt.Sprintf(" announce %+q", fmt.Sprint(*r.Announce))
-		}
-		lines = append(lines, line)
-	}
-	for _, g := range set.Groups {
-		lines = append(lines, g.Switch.String()+" "+g.String())
-	}
-	for _, x := range waiting {
-		lines = append(lines, "waits for "+string(x))
-	}
-	slices.Sort(lines)
-	return strings.Join(lines, "\n")
-}
-
 func TestRulesFollowAnyOrderOfChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		defer w.sub.Close()
+		defer w.follower.Close()
 		w.populate()
-		w.follow()
+		w.follower.Update()
 		for range rapid.IntRange(1, 60).Draw(t, "rounds") {
 			for range rapid.IntRange(1, 3).Draw(t, "changes at once") {
 				w.step()
 			}
-			w.follow()
-			if want := fromScratch(w.db.Snapshot()); !maps.Equal(w.sets, want) {
-				t.Fatal(difference(w.sets, want))
+			w.follower.Update()
+			if want := handlertest.FromScratch(w.db.Snapshot(), all.Handlers()...); !maps.Equal(w.follower.Sets, want) {
+				t.Fatal(difference(w.follower.Sets, want))
 			}
 		}
 	})
@@ -285,7 +228,7 @@ func difference(got, want map[flow.Owner]string) string {
 func TestEveryRuleOfARandomStateIsValidAndSaidOnceByItsOwner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		defer w.sub.Close()
+		defer w.follower.Close()
 		w.populate()
 		for range 20 {
 			w.step()
