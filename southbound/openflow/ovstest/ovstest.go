@@ -6,6 +6,7 @@ package ovstest
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -21,9 +22,10 @@ import (
 
 // Switch is a running Open vSwitch.
 type Switch struct {
-	t   testing.TB
-	dir string
-	env []string
+	t      testing.TB
+	dir    string
+	env    []string
+	suffix string // of the names of devices
 }
 
 // Start starts an Open vSwitch that ends with the test.
@@ -43,7 +45,7 @@ func Start(t testing.TB) *Switch {
 		t.Fatalf("make a directory for Open vSwitch: %v", err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	s := &Switch{t: t, dir: dir, env: append(os.Environ(), "OVS_RUNDIR="+dir, "OVS_LOGDIR="+dir, "OVS_DBDIR="+dir, "OVS_SYSCONFDIR="+dir)}
+	s := &Switch{t: t, dir: dir, suffix: fmt.Sprintf("-%05x", rand.Uint32N(1<<20)), env: append(os.Environ(), "OVS_RUNDIR="+dir, "OVS_LOGDIR="+dir, "OVS_DBDIR="+dir, "OVS_SYSCONFDIR="+dir)}
 	s.run("ovsdb-tool", "create", s.path("conf.db"), "/usr/share/openvswitch/vswitch.ovsschema")
 	s.daemon("ovsdb-server", "--remote=punix:"+s.path("db.sock"), s.path("conf.db"))
 	s.awaitSocket("db.sock")
@@ -178,7 +180,7 @@ func (s *Switch) Ofctl(command, bridge string, args ...string) string {
 
 // TryOfctl is Ofctl for commands that may fail.
 func (s *Switch) TryOfctl(command, bridge string, args ...string) (string, error) {
-	return s.try("ovs-ofctl", append([]string{"-O", "OpenFlow13", command, "unix:" + s.path(bridge+".mgmt")}, args...)...)
+	return s.try("ovs-ofctl", append([]string{"-O", "OpenFlow13", command, "unix:" + s.path(s.Device(bridge)+".mgmt")}, args...)...)
 }
 
 // Appctl runs ovs-appctl on the switch daemon.
@@ -187,10 +189,18 @@ func (s *Switch) Appctl(args ...string) string {
 	return s.run("ovs-appctl", append([]string{"--target=" + s.path("ovs-vswitchd.ctl")}, args...)...)
 }
 
+// Device is the name that a bridge has outside of this package, which is also that
+// of its local port. Bridges are network devices of the host, so the names are
+// made unique for tests that run at the same time.
+func (s *Switch) Device(bridge string) string { return bridge + s.suffix }
+
 // AddBridge adds a bridge with ports, which are patch ports that lead nowhere and
 // have the numbers 1, 2, … in their order. Without rules it forwards nothing.
 func (s *Switch) AddBridge(name string, d model.DPID, ports ...string) {
 	s.t.Helper()
+	if name = s.Device(name); len(name) > 15 {
+		s.t.Fatalf("the name of bridge %s is too long", name)
+	}
 	args := []string{"add-br", name,
 		"--", "set", "bridge", name, "datapath_type=netdev", "fail_mode=secure", "protocols=OpenFlow13",
 		"other_config:datapath-id=" + fmt.Sprintf("%016x", uint64(d))}
@@ -201,18 +211,48 @@ func (s *Switch) AddBridge(name string, d model.DPID, ports ...string) {
 	s.Vsctl(args...)
 }
 
-// SetController makes a bridge connect to a controller, again within a second
-// whenever it loses it.
-func (s *Switch) SetController(bridge string, addr net.Addr) {
+// SetController makes a bridge connect to controllers, again within a second
+// whenever it loses one.
+func (s *Switch) SetController(bridge string, addrs ...net.Addr) {
 	s.t.Helper()
-	s.Vsctl("set-controller", bridge, "tcp:"+addr.String(),
-		"--", "set", "controller", bridge, "connection_mode=out-of-band", "max_backoff=1000", "inactivity_probe=5000")
+	var args, ids []string
+	for i, a := range addrs {
+		ids = append(ids, fmt.Sprintf("@c%d", i))
+		args = append(args, "--", "--id="+ids[i], "create", "controller", fmt.Sprintf("target=\"tcp:%s\"", a),
+			"connection_mode=out-of-band", "max_backoff=1000", "inactivity_probe=5000")
+	}
+	args = append(args, "--", "set", "bridge", s.Device(bridge), "controller=["+strings.Join(ids, ",")+"]")
+	s.Vsctl(args[1:]...)
 }
 
 // DelController ends the connection of a bridge.
 func (s *Switch) DelController(bridge string) {
 	s.t.Helper()
-	s.Vsctl("del-controller", bridge)
+	s.Vsctl("del-controller", s.Device(bridge))
+}
+
+// AddPort adds a port to a bridge: with type=patch, type=internal and so on.
+func (s *Switch) AddPort(bridge, port string, settings ...string) {
+	s.t.Helper()
+	s.Vsctl(append([]string{"add-port", s.Device(bridge), port, "--", "set", "interface", port}, settings...)...)
+}
+
+// DelPort removes a port of a bridge.
+func (s *Switch) DelPort(bridge, port string) {
+	s.t.Helper()
+	s.Vsctl("del-port", s.Device(bridge), port)
+}
+
+// Connect joins ports of two bridges: what leaves one comes in at the other.
+func (s *Switch) Connect(a, b string) {
+	s.t.Helper()
+	s.Vsctl("set", "interface", a, "options:peer="+b, "--", "set", "interface", b, "options:peer="+a)
+}
+
+// Inject makes a bridge handle a frame as if it had come in at a port.
+func (s *Switch) Inject(bridge string, port uint32, frame []byte) {
+	s.t.Helper()
+	s.Ofctl("packet-out", bridge, fmt.Sprintf("in_port=%d packet=%x actions=resubmit(,0)", port, frame))
 }
 
 // Flows is `ovs-ofctl dump-flows --no-stats` without its first line, one rule a
