@@ -29,15 +29,6 @@ func ElectedGateway(db state.Snapshot, router string) (*model.Node, Waiting) {
 	return n, ""
 }
 
-// PeerMAC is the decided MAC of the upstream router that r names now; zero if it
-// isn't known.
-func PeerMAC(r *model.Router, st *model.RouterStatus) model.MAC {
-	if r == nil || r.Peer == nil || st == nil || st.PeerIP != r.Peer.IP {
-		return model.MAC{}
-	}
-	return st.PeerMAC
-}
-
 // PeerIP is the IPv4 address of the upstream router of r. It is invalid if there
 // is none.
 func PeerIP(r *model.Router) netip.Addr {

@@ -99,7 +99,7 @@ func drawRouter(t *rapid.T, name string) *model.Router {
 		Name: name, EnableSNAT: usually(t, "snat", true, false), MAC: usually(t, "mac", mac(t, "router mac"), model.MAC{}),
 		Internal: some(t, "internal", networks),
 		External: &model.External{IPText: usually(t, "ip", "172.16.0.100", "", "172.16.0.101", "x"), NetworkID: usually(t, "ext net", "ext", "", "net-1")},
-		Peer:     &model.PeerRouter{IP: usually(t, "peer ip", peer, addresses...)},
+		Peer:     &model.PeerRouter{IP: usually(t, "peer ip", peer, addresses...), MAC: usually(t, "peer mac", model.MAC{}, mac(t, "peer mac")), Write: usually[uint64](t, "peer write", 0, 1)},
 	}
 	r.External = usually(t, "external", r.External, nil)
 	r.Peer = usually(t, "peer", r.Peer, nil)
@@ -112,7 +112,7 @@ func drawRouter(t *rapid.T, name string) *model.Router {
 func drawStatus(t *rapid.T, router string) *model.RouterStatus {
 	return &model.RouterStatus{
 		Name: router, Gateway: usually(t, "gateway", pick(t, "gateway", hostnames[:2]), "w1", "", "gone"), PeerIP: usually(t, "peer ip", peer, addresses...),
-		PeerMAC: usually(t, "peer mac", mac(t, "peer mac"), model.MAC{}), Zone: usually[uint16](t, "zone", 1, 0, 2),
+		PeerMAC: usually(t, "peer mac", mac(t, "peer mac"), model.MAC{}), Zone: usually[uint16](t, "zone", 1, 0, 2), PeerWrite: usually[uint64](t, "peer write", 0, 1),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"kvnet/handlers"
 	"kvnet/model"
+	"kvnet/model/decide"
 	"kvnet/model/state"
 )
 
@@ -22,7 +23,7 @@ type target struct {
 type probe struct {
 	router string
 	target target
-	known  model.MAC // the decided MAC; zero: none
+	known  model.MAC // zero: none
 	ready  bool      // the switch is connected and has the port
 
 	asked       bool      // since the MAC is unknown
@@ -54,7 +55,7 @@ func look(db state.Snapshot, router string) (t target, known model.MAC, ready, o
 	}
 	sw := db.Switch(t.sw)
 	ready = sw != nil && sw.Connected && db.SwitchPort(t.sw, t.port) != nil
-	return t, handlers.PeerMAC(r, db.RouterStatus(router)), ready, true
+	return t, decide.PeerMAC(r, db.RouterStatus(router)), ready, true
 }
 
 // schedule orders probes by the time of their next request (container/heap).

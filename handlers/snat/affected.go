@@ -68,11 +68,13 @@ func (a *affected) all(router string) {
 // routerView is what the rules of ports depend on in a router, but for its
 // internal networks.
 type routerView struct {
-	created  int64
-	wanted   bool
-	mac      model.MAC
-	ip, peer netip.Addr
-	external string
+	created   int64
+	wanted    bool
+	mac       model.MAC
+	ip, peer  netip.Addr
+	peerKnown bool // a client wrote the peer's MAC, by the write peerWrite
+	peerWrite uint64
+	external  string
 }
 
 func viewRouter(r *model.Router) (v routerView) {
@@ -80,6 +82,9 @@ func viewRouter(r *model.Router) (v routerView) {
 		return v
 	}
 	v = routerView{created: r.Created, mac: r.MAC, peer: handlers.PeerIP(r)}
+	if r.Peer != nil {
+		v.peerKnown, v.peerWrite = !r.Peer.MAC.IsZero(), r.Peer.Write
+	}
 	if r.External != nil {
 		v.wanted, v.ip, v.external = r.EnableSNAT, r.SNATIP(), r.External.NetworkID
 	}
@@ -116,13 +121,14 @@ type statusView struct {
 	gateway        string
 	peer           netip.Addr
 	peerMAC, zoned bool
+	peerWrite      uint64
 }
 
 func viewStatus(s *model.RouterStatus) statusView {
 	if s == nil {
 		return statusView{}
 	}
-	return statusView{s.Life, s.Gateway, s.PeerIP, !s.PeerMAC.IsZero(), s.Zone != 0}
+	return statusView{s.Life, s.Gateway, s.PeerIP, !s.PeerMAC.IsZero(), s.Zone != 0, s.PeerWrite}
 }
 
 func (a *affected) routerStatus(c model.Change) {

@@ -5,6 +5,7 @@ import (
 
 	"kvnet/handlers"
 	"kvnet/model"
+	"kvnet/model/decide"
 	"kvnet/model/state"
 )
 
@@ -39,7 +40,7 @@ func settingOf(db state.Snapshot, r *model.Router) (*setting, []handlers.Waiting
 	if peer := handlers.PeerIP(r); !peer.IsValid() {
 		need(false, "IPv4 address of the peer router of router %s", r.Name)
 	} else {
-		s.peerMAC = handlers.PeerMAC(r, st)
+		s.peerMAC = decide.PeerMAC(r, st)
 		need(!s.peerMAC.IsZero(), "MAC of peer router %s", peer)
 	}
 	if st != nil {

@@ -1,6 +1,7 @@
 package snat_test
 
 import (
+	"net/netip"
 	"testing"
 
 	"kvnet/handlers/internal/handlertest"
@@ -99,6 +100,18 @@ func TestRulesAppearWhenWhatTheyNeedAppears(t *testing.T) {
 		c.give(l)
 		l.Want(name+" back", "snat/r1", r1Rules(1)+portRules(1))
 	}
+}
+
+func TestAWrittenPeerMACCountsBeforeItIsDecided(t *testing.T) {
+	l := newLab(t)
+	l.Edit("r1", func(r *model.Router) {
+		r.Peer = &model.PeerRouter{IP: netip.MustParseAddr("172.16.0.2"), MAC: model.MAC{0x52, 0x54, 0, 0xaa, 0xbb, 2}, Write: 1}
+	})
+	l.Has("another peer leaves no moment without rules", "set_field:52:54:00:aa:bb:02->eth_dst")
+	l.Decide("r1", func(s *model.RouterStatus) {
+		s.PeerIP, s.PeerMAC, s.PeerWrite = netip.MustParseAddr("172.16.0.2"), model.MAC{0x52, 0x54, 0, 0xaa, 0xbb, 3}, 1
+	})
+	l.Has("the decided one counts then", "set_field:52:54:00:aa:bb:03->eth_dst")
 }
 
 func TestOnlyTheRulesThatNeedAnObjectWaitForIt(t *testing.T) {
