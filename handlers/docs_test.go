@@ -45,7 +45,7 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 			if m[1] == "setRule" { // of ONOS
 				continue
 			}
-			if !regexp.MustCompile(`func (\([^)]*\) )?` + m[1] + `\(`).MatchString(code) && !strings.Contains(code, "\t"+m[1]+" ") {
+			if !regexp.MustCompile(`func (\([^)]*\) )?`+m[1]+`\(`).MatchString(code) && !strings.Contains(code, "\t"+m[1]+" ") {
 				t.Errorf("%s names %s, which is nowhere", file, m[0])
 			}
 		}
