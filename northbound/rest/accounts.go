@@ -99,6 +99,9 @@ func newAccounts(c AccountsConfig, listen string, log *slog.Logger) (*accounts, 
 		return nil, err
 	}
 	a.current.Store(set)
+	if a.defaults && !isLoopback(listen) {
+		log.Warn("the accounts that everybody knows (onos, guest) are allowed on an address that others can reach", "listen", listen)
+	}
 	return a, nil
 }
 

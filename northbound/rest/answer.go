@@ -27,6 +27,7 @@ func answer(c *gin.Context, status int, v any) error {
 	c.Header("Content-Type", jsonType)
 	c.Header("Content-Length", strconv.Itoa(len(b)))
 	c.Status(status)
+	release(c)
 	_, _ = c.Writer.Write(b) // the client may be gone
 	return nil
 }
@@ -63,17 +64,13 @@ func warn(c *gin.Context, message string) {
 
 // audit writes who has tried to change what, and what became of it. Bodies may
 // hold secrets and are not logged.
-func (s *Server) audit(c *gin.Context) {
-	user := ""
-	if a := accountOf(c); a != nil {
-		user = a.name
-	}
+func (s *Server) audit(c *gin.Context, who *account) {
 	path := c.Request.URL.EscapedPath()
 	if p, err := url.PathUnescape(path); err == nil {
 		path = p
 	}
 	s.log.LogAttrs(c.Request.Context(), slog.LevelInfo, "REST write",
-		slog.String("user", user), slog.String("method", c.Request.Method), slog.String("path", shown(path)),
+		slog.String("user", who.name), slog.String("method", c.Request.Method), slog.String("path", shown(path)),
 		slog.Int("status", c.Writer.Status()), slog.String("from", c.Request.RemoteAddr))
 }
 

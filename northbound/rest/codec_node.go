@@ -1,7 +1,7 @@
 package rest
 
 import (
-	"reflect"
+	"slices"
 
 	"kvnet/model"
 	"kvnet/model/state"
@@ -89,20 +89,28 @@ func (n *nodeJSON) update(old *model.Node) *model.Node {
 	return out
 }
 
-// sameNode tells whether two nodes say the same.
+// sameNode tells whether two nodes say the same; the order of interfaces is
+// nothing that they say.
 func sameNode(a, b *model.Node) bool {
-	return reflect.DeepEqual(encodeNodeState(a, ""), encodeNodeState(b, ""))
+	if len(a.PhysIntfs) != len(b.PhysIntfs) {
+		return false
+	}
+	for _, p := range a.PhysIntfs {
+		if !slices.Contains(b.PhysIntfs, p) {
+			return false
+		}
+	}
+	return a.Hostname == b.Hostname && a.Type == b.Type &&
+		a.ManagementIP == b.ManagementIP && a.DataIP == b.DataIP &&
+		a.IntegrationBridge == b.IntegrationBridge && a.TunnelBridge == b.TunnelBridge &&
+		text(a.GatewayBridgeName) == text(b.GatewayBridgeName)
 }
 
 func encodeNode(db state.Snapshot, n *model.Node) *nodeJSON {
-	return encodeNodeState(n, db.NodeState(n.Hostname))
-}
-
-func encodeNodeState(n *model.Node, s model.NodeState) *nodeJSON {
 	out := &nodeJSON{
 		Hostname:          &n.Hostname,
 		Type:              ptr(string(n.Type)),
-		State:             ptr(string(s)),
+		State:             ptr(string(db.NodeState(n.Hostname))),
 		ManagementIP:      addressText(n.ManagementIP),
 		IntegrationBridge: textOrNil(string(n.IntegrationBridge)),
 		TunnelBridge:      textOrNil(string(n.TunnelBridge)),

@@ -57,8 +57,9 @@ type Limits struct {
 	// Bodies is the sum of the lengths of all bodies that are being read.
 	// Default 256 MiB.
 	Bodies int64
-	// Concurrent is the number of requests that are worked on at a time; the
-	// time in which their bodies arrive doesn't count. Default 256.
+	// Concurrent is the number of reads, and of writes, that are worked on at a
+	// time; the time in which bodies arrive and answers leave doesn't count.
+	// Default 256.
 	Concurrent int
 	// Wait is how long a request waits for its turn. Default 5 s.
 	Wait time.Duration

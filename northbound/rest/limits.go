@@ -14,23 +14,24 @@ import (
 const bodyKey = "kvnet.body"
 
 // readBody reads the body of a request. Other requests don't wait for it: the
-// request takes no place until its body is there.
-func (s *Server) readBody(c *gin.Context) error {
-	body, err := s.bodies.read(c.Request.Body, s.limits.Body)
+// request takes no place until its body is there. What it took of the budget goes
+// back when the request is done.
+func (s *Server) readBody(c *gin.Context) (taken int64, err error) {
+	body, taken, err := s.bodies.read(c.Request.Body, s.limits.Body)
 	switch {
 	case errors.Is(err, errBodyTooLong):
-		return s.tooLarge(c)
+		return taken, s.tooLarge(c)
 	case errors.Is(err, errBodiesFull):
 		s.metrics.refused.WithLabelValues("bodies").Inc()
 		c.Header("Connection", "close")
-		return &apiError{code: http.StatusServiceUnavailable, retryAfter: 1,
+		return taken, &apiError{code: http.StatusServiceUnavailable, retryAfter: 1,
 			message: "too much is being sent to this server at a time"}
 	case err != nil:
 		c.Header("Connection", "close")
-		return &apiError{code: http.StatusBadRequest, message: "the body did not arrive as a whole", cause: err}
+		return taken, &apiError{code: http.StatusBadRequest, message: "the body did not arrive as a whole", cause: err}
 	}
 	c.Set(bodyKey, body)
-	return nil
+	return taken, nil
 }
 
 func bodyOf(c *gin.Context) []byte {
@@ -50,27 +51,26 @@ var (
 	errBodiesFull  = errors.New("the bodies of all requests are too long together")
 )
 
-// budget bounds the memory of all bodies that are being read.
+// budget bounds the memory of the bodies of all requests.
 type budget struct {
 	limit int64
 	used  atomic.Int64
 }
 
 // read reads at most limit bytes. What arrives is counted as it arrives, so a
-// client that announces much and sends nothing takes nothing.
-func (b *budget) read(r io.Reader, limit int64) ([]byte, error) {
+// client that announces much and sends nothing takes nothing. The caller gives
+// back what was taken, also after an error.
+func (b *budget) read(r io.Reader, limit int64) (body []byte, taken int64, err error) {
 	if r == nil {
-		return nil, nil
+		return nil, 0, nil
 	}
-	var taken int64
-	defer func() { b.used.Add(-taken) }()
 	out := make([]byte, 0, 1024)
 	for {
 		if len(out) == cap(out) {
 			grown := int64(cap(out))
 			if b.used.Add(grown) > b.limit {
 				b.used.Add(-grown)
-				return nil, errBodiesFull
+				return nil, taken, errBodiesFull
 			}
 			taken += grown
 			out = append(out, 0)[:len(out)]
@@ -78,34 +78,50 @@ func (b *budget) read(r io.Reader, limit int64) ([]byte, error) {
 		n, err := r.Read(out[len(out):cap(out)])
 		out = out[:len(out)+n]
 		if int64(len(out)) > limit {
-			return nil, errBodyTooLong
+			return nil, taken, errBodyTooLong
 		}
 		if err == io.EOF {
-			return out, nil
+			return out, taken, nil
 		}
 		if err != nil {
-			return nil, err
+			return nil, taken, err
 		}
 	}
 }
 
-// turn waits for a place among the requests that are worked on.
-func (s *Server) turn(c *gin.Context) (done func(), err error) {
-	done = func() { <-s.places }
+func (b *budget) give(n int64) { b.used.Add(-n) }
+
+// turnKey is where turn leaves what release needs.
+const turnKey = "kvnet.turn"
+
+// turn waits for a place among the requests that are worked on. Reads and writes
+// have places of their own, so that a store that doesn't answer stops no read.
+func (s *Server) turn(c *gin.Context, places chan struct{}) error {
 	select {
-	case s.places <- struct{}{}:
-		return done, nil
+	case places <- struct{}{}:
+		c.Set(turnKey, places)
+		return nil
 	default:
 	}
 	t := time.NewTimer(s.limits.Wait)
 	defer t.Stop()
 	select {
-	case s.places <- struct{}{}:
-		return done, nil
+	case places <- struct{}{}:
+		c.Set(turnKey, places)
+		return nil
 	case <-t.C:
 	case <-c.Request.Context().Done():
 	}
 	s.metrics.refused.WithLabelValues("concurrent").Inc()
-	return nil, &apiError{code: http.StatusServiceUnavailable, retryAfter: 1,
-		message: "too many requests at a time"}
+	return &apiError{code: http.StatusServiceUnavailable, retryAfter: 1, message: "too many requests at a time"}
+}
+
+// release gives the place of a request back. It happens before the answer is
+// written: a client that reads slowly holds nobody up.
+func release(c *gin.Context) {
+	v, _ := c.Get(turnKey)
+	if places, ok := v.(chan struct{}); ok {
+		c.Set(turnKey, nil)
+		<-places
+	}
 }

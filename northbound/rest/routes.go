@@ -102,8 +102,8 @@ func (s *Server) serve(r route) gin.HandlerFunc {
 		if err := s.pass(c, &r); err != nil {
 			s.fail(c, err)
 		}
-		if r.writes() || r.changes {
-			s.audit(c)
+		if acc := accountOf(c); acc != nil && (r.writes() || r.changes) {
+			s.audit(c, acc)
 		}
 	}
 }
@@ -134,16 +134,21 @@ func (s *Server) pass(c *gin.Context, r *route) error {
 			message: "this server has not read yet what is stored"}
 	}
 	if r.input {
-		if err := s.readBody(c); err != nil {
+		taken, err := s.readBody(c)
+		defer s.bodies.give(taken)
+		if err != nil {
 			return err
 		}
 	}
 	if !r.long {
-		done, err := s.turn(c)
-		if err != nil {
+		places := s.readers
+		if r.writes() || r.changes {
+			places = s.writers
+		}
+		if err := s.turn(c, places); err != nil {
 			return err
 		}
-		defer done()
+		defer release(c)
 	}
 	return r.handle(c)
 }

@@ -24,7 +24,8 @@ type Server struct {
 	metrics   *metrics
 	limits    Limits
 	bodies    budget
-	places    chan struct{} // taken by requests that are worked on
+	// readers and writers are the places of requests that are worked on.
+	readers, writers chan struct{}
 
 	handler http.Handler
 	rest    listener
@@ -54,8 +55,9 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		log: c.Logger, store: c.Store, db: c.DB, inspector: c.Inspector,
 		auth: auth, metrics: m, limits: c.Limits,
-		bodies: budget{limit: c.Limits.Bodies},
-		places: make(chan struct{}, c.Limits.Concurrent),
+		bodies:  budget{limit: c.Limits.Bodies},
+		readers: make(chan struct{}, c.Limits.Concurrent),
+		writers: make(chan struct{}, c.Limits.Concurrent),
 	}
 	s.handler = s.engine()
 	if s.rest, err = s.listen(c.Listen, s.handler); err != nil {
