@@ -22,13 +22,21 @@ const (
 	stageRefused
 )
 
+// check ends the session of what doesn't speak OpenFlow, by its first eight bytes.
+func (s *Session) check(h wire.Header) error {
+	switch {
+	case s.stage == stageHello && h.Type != wire.TypeHello:
+		return fmt.Errorf("the switch began with a message of type %d instead of a hello", h.Type)
+	case s.stage != stageHello && h.Version != wire.Version:
+		return fmt.Errorf("the switch sent a message of OpenFlow version %d", h.Version)
+	}
+	return nil
+}
+
 // handle takes in one message. An error ends the session.
 func (s *Session) handle(h wire.Header, msg []byte) error {
 	if s.stage == stageHello {
 		return s.handleHello(h, msg)
-	}
-	if h.Version != wire.Version {
-		return fmt.Errorf("the switch sent a message of OpenFlow version %d", h.Version)
 	}
 	switch h.Type {
 	case wire.TypeEchoRequest:
@@ -54,9 +62,6 @@ func (s *Session) handle(h wire.Header, msg []byte) error {
 }
 
 func (s *Session) handleHello(h wire.Header, msg []byte) error {
-	if h.Type != wire.TypeHello {
-		return fmt.Errorf("the switch began with a message of type %d instead of a hello", h.Type)
-	}
 	ok, err := wire.DecodeHello(msg)
 	if err != nil {
 		return err

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"kvnet/model"
 	"kvnet/southbound/flow"
 	"kvnet/southbound/openflow"
+	"kvnet/southbound/openflow/oftest"
 	"kvnet/southbound/openflow/ovstest"
 )
 
@@ -23,6 +23,47 @@ func real(t *testing.T) (*ovstest.Switch, *controller, *openflow.Session) {
 	c.SetRole(openflow.Role{Master: true, Generation: 1})
 	ovs.SetController("br0", c.addr)
 	return ovs, c, c.master(t, 0x42)
+}
+
+// both runs a test with a real switch and with a simulated one, which so is shown
+// to behave like a real one. holds lists rules and groups of the switch.
+func both(t *testing.T, f func(t *testing.T, s *openflow.Session, holds func() []string)) {
+	t.Run("real", func(t *testing.T) {
+		ovs, _, s := real(t)
+		f(t, s, func() []string {
+			var out []string
+			for _, l := range ovs.Flows("br0") {
+				r, err := flow.ParseRule(l)
+				if err != nil {
+					t.Errorf("%s: %v", l, err)
+				}
+				out = append(out, r.String())
+			}
+			for _, l := range ovs.Groups("br0") {
+				g, err := flow.ParseGroup(l)
+				if err != nil {
+					t.Errorf("%s: %v", l, err)
+				}
+				out = append(out, g.String())
+			}
+			return out
+		})
+	})
+	t.Run("simulated", func(t *testing.T) {
+		sw := oftest.New(0x42, "p1", "p2")
+		c := asMaster(start(t, nil))
+		sw.Connect(t, c.addr)
+		f(t, c.master(t, 0x42), func() []string {
+			var out []string
+			for _, r := range sw.Rules() {
+				out = append(out, r.String())
+			}
+			for _, g := range sw.Groups() {
+				out = append(out, g.String())
+			}
+			return out
+		})
+	})
 }
 
 func encode(t testing.TB, r flow.Rule) openflow.EncodedRule {
@@ -53,8 +94,9 @@ func group(t testing.TB, message func(flow.Group) (openflow.Message, error), g f
 	return m
 }
 
-func TestBundleIsOrdered(t *testing.T) {
-	ovs, _, s := real(t)
+func TestBundleIsOrdered(t *testing.T) { both(t, bundleIsOrdered) }
+
+func bundleIsOrdered(t *testing.T, s *openflow.Session, holds func() []string) {
 	g := flow.Group{ID: 0x6b000001, Type: flow.GroupSelect, Buckets: []flow.Bucket{{Weight: 1, Actions: []flow.Action{output(1)}}}}
 	err := s.Bundle(until(t), []openflow.Message{
 		add(t, 1, output(1)), group(t, openflow.AddGroup, g), add(t, 2, flow.ToGroup{ID: g.ID}),
@@ -63,15 +105,18 @@ func TestBundleIsOrdered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := ovs.Flows("br0"); len(got) != 2 || !strings.Contains(got[0], "group:1795162113") || !strings.Contains(got[1], "actions=output:2") {
-		t.Fatalf("rules %q", got)
+	got := holds()
+	want := []string{rule(2, flow.ToGroup{ID: g.ID}).String(), rule(1, output(2)).String(), g.String()}
+	if !slices.Equal(got, want) {
+		t.Fatalf("the switch holds %q", got)
 	}
 }
 
-// refusals are bundles of which the switch refuses messages, when they are added
-// (it can't decode them) or when the bundle is committed.
-func TestRefusedBundleLeavesNothing(t *testing.T) {
-	ovs, _, s := real(t)
+// A switch refuses a message when it is added (it can't decode it) or when the
+// bundle is committed.
+func TestRefusedBundleLeavesNothing(t *testing.T) { both(t, refusedBundle) }
+
+func refusedBundle(t *testing.T, s *openflow.Session, holds func() []string) {
 	missing := flow.ToGroup{ID: 0x6b000bad}
 	undecodable := func(priority uint16) openflow.Message {
 		e := encode(t, rule(priority, output(1)))
@@ -124,7 +169,7 @@ func TestRefusedBundleLeavesNothing(t *testing.T) {
 			if err := s.Barrier(until(t)); err != nil {
 				t.Fatal(err)
 			}
-			if got := append(ovs.Flows("br0"), ovs.Groups("br0")...); len(got) != 0 {
+			if got := holds(); len(got) != 0 {
 				t.Errorf("in force: %q", got)
 			}
 		})
@@ -135,8 +180,9 @@ func TestRefusedBundleLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestBundlesAtTheSameTime(t *testing.T) {
-	ovs, _, s := real(t)
+func TestBundlesAtTheSameTime(t *testing.T) { both(t, bundlesAtTheSameTime) }
+
+func bundlesAtTheSameTime(t *testing.T, s *openflow.Session, holds func() []string) {
 	const n, each = 20, 50
 	done := make(chan error, n)
 	for b := range n {
@@ -158,13 +204,14 @@ func TestBundlesAtTheSameTime(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got := len(ovs.Flows("br0")); failed != n/4 || got != (n-n/4)*each {
+	if got := len(holds()); failed != n/4 || got != (n-n/4)*each {
 		t.Errorf("%d bundles refused, %d rules", failed, got)
 	}
 }
 
-func TestGroupsAreReadBackAsTheyWereSent(t *testing.T) {
-	ovs, _, s := real(t)
+func TestGroupsAreReadBackAsTheyWereSent(t *testing.T) { both(t, groupsAreReadBack) }
+
+func groupsAreReadBack(t *testing.T, s *openflow.Session, holds func() []string) {
 	bucket := func(weight uint16, last byte) flow.Bucket {
 		return flow.Bucket{Weight: weight, Actions: []flow.Action{
 			flow.SetMAC{Field: flow.FieldEthDst, MAC: model.MAC{2, 0, 0, 0, 0, last}},
@@ -183,15 +230,11 @@ func TestGroupsAreReadBackAsTheyWereSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkGroups(t, s, full, all)
-	if got := ovs.Flows("br0"); len(got) != 1 {
-		t.Errorf("after the group was modified, its rule is gone: %q", got)
-	}
-	for _, l := range ovs.Groups("br0") {
-		g, err := flow.ParseGroup(l)
-		g.Switch = 0x42
-		if err != nil || !g.Equal(full) && !g.Equal(all) {
-			t.Errorf("ovs-ofctl shows %q, which is %v (%v)", l, g, err)
-		}
+	got, want := holds(), []string{rule(1, flow.ToGroup{ID: full.ID}).String(), full.String(), all.String()}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("after the group was modified, the switch holds\n%q\nwanted\n%q", got, want)
 	}
 	stats, err := s.GroupStats(until(t))
 	slices.SortFunc(stats, func(a, b openflow.GroupStats) int { return len(a.Buckets) - len(b.Buckets) })
@@ -202,7 +245,7 @@ func TestGroupsAreReadBackAsTheyWereSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkGroups(t, s, all)
-	if got := ovs.Flows("br0"); len(got) != 0 {
+	if got := holds(); len(got) != 1 {
 		t.Errorf("after the group was deleted: %q", got)
 	}
 }

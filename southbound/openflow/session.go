@@ -112,6 +112,7 @@ func (s *Session) readLoop() error {
 	}
 	s.out.urgent <- hello(s.calls.newXID())
 	r := wire.NewReader(s.conn)
+	r.Check = s.check
 	for {
 		h, msg, err := r.Next()
 		if err != nil {

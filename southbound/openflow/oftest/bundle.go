@@ -15,7 +15,6 @@ const (
 	codeExists     uint16 = 2303
 	codeClosed     uint16 = 2304
 	codeBadXID     uint16 = 2309
-	codeMsgUnsup   uint16 = 2310
 	codeMsgFailed  uint16 = 2313
 	bundleAddFixed        = 16 + 8 // header, experimenter, then id, padding and flags
 )
@@ -69,7 +68,7 @@ func (c *conn) bundleAdd(h wire.Header, id uint32, inner []byte) *Refusal {
 	}
 	m, err := decodeMod(ih, inner)
 	if err != nil {
-		return refusal(codeMsgUnsup)
+		return refusalOf(err)
 	}
 	m.InBundle = true
 	if r := c.s.check(m, true); r != nil {

@@ -233,9 +233,11 @@ func (c *conn) handleMod(h wire.Header, msg []byte) {
 		return
 	}
 	m, err := decodeMod(h, msg)
-	refused := &Refusal{Type: wire.ErrorBadRequest, Code: 6} // BAD_LEN
+	var refused *Refusal
 	var removed []removedFlow
-	if err == nil {
+	if err != nil {
+		refused = refusalOf(err)
+	} else {
 		if refused = c.s.check(m, true); refused == nil {
 			refused = c.s.check(m, false)
 		}

@@ -2,12 +2,39 @@ package oftest
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
 	"kvnet/southbound/flow"
 	"kvnet/southbound/openflow/wire"
 )
+
+// undecodable is a message that a switch refuses because it can't decode it.
+type undecodable struct {
+	Refusal
+	err error
+}
+
+func (e undecodable) Error() string { return e.err.Error() }
+
+// The errors that Open vSwitch answers to what it can't decode, roughly.
+var (
+	badLength      = Refusal{Type: 1, Code: 6, AtAdd: true} // BAD_REQUEST/BAD_LEN
+	badMatch       = Refusal{Type: 4, Code: 9, AtAdd: true} // BAD_MATCH/BAD_PREREQ
+	badInstruction = Refusal{Type: 3, Code: 2, AtAdd: true} // BAD_INSTRUCTION/BAD_TABLE_ID
+)
+
+// refusalOf is the error with which a switch answers a message that it can't
+// decode.
+func refusalOf(err error) *Refusal {
+	r := badLength
+	var u undecodable
+	if errors.As(err, &u) {
+		r = u.Refusal
+	}
+	return &r
+}
 
 // decodeMod decodes a flow-mod, group-mod or packet-out, which it copies.
 func decodeMod(h wire.Header, msg []byte) (Mod, error) {
@@ -42,10 +69,13 @@ func (m *Mod) decodeFlowMod(b []byte) error {
 	m.match, m.instructions = b[48:48+n], b[48+n:]
 	var err error
 	if m.Rule.Match, err = wire.DecodeMatch(m.match); err != nil {
-		return fmt.Errorf("flow-mod: %w", err)
+		return undecodable{badMatch, fmt.Errorf("flow-mod: %w", err)}
 	}
 	if m.Rule.Actions, m.Rule.Goto, err = wire.DecodeInstructions(m.instructions); err != nil {
-		return fmt.Errorf("flow-mod: %w", err)
+		return undecodable{badInstruction, fmt.Errorf("flow-mod: %w", err)}
+	}
+	if m.Rule.Goto != 0 && m.Rule.Goto <= m.Rule.Table {
+		return undecodable{badInstruction, fmt.Errorf("flow-mod of table %d with goto_table:%d", m.Rule.Table, m.Rule.Goto)}
 	}
 	if m.Command != FlowAdd && len(m.instructions) > 0 {
 		return fmt.Errorf("flow-mod that deletes, with instructions: %w", errGarbage)

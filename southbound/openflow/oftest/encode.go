@@ -109,7 +109,9 @@ func groupStats(g groupEntry) []byte {
 	b := be.AppendUint16(nil, uint16(40+16*n))
 	b = append(b, 0, 0)
 	b = be.AppendUint32(b, g.group.ID)
-	return append(b, make([]byte, 32+16*n)...)
+	b = append(b, make([]byte, 24)...) // reference count, padding and counters
+	b = appendDuration(b, g.since)
+	return append(b, make([]byte, 16*n)...)
 }
 
 func roleReply(xid uint32, role uint32, generation uint64) []byte {

@@ -24,6 +24,7 @@ type flowEntry struct {
 type groupEntry struct {
 	group   flow.Group
 	buckets []byte
+	since   time.Time
 }
 
 // Reasons of a FLOW_REMOVED.
@@ -111,13 +112,13 @@ func (s *Switch) applyGroup(m Mod) (func(), []removedFlow, *Refusal) {
 		if exists {
 			return nil, nil, &Refusal{Type: 6, Code: 0} // GROUP_MOD_FAILED/GROUP_EXISTS
 		}
-		s.groups[id] = groupEntry{m.Group, m.buckets}
+		s.groups[id] = groupEntry{m.Group, m.buckets, time.Now()}
 		return restore, nil, nil
 	case GroupModify:
 		if !exists {
 			return nil, nil, &Refusal{Type: 6, Code: 8} // GROUP_MOD_FAILED/UNKNOWN_GROUP
 		}
-		s.groups[id] = groupEntry{m.Group, m.buckets}
+		s.groups[id] = groupEntry{m.Group, m.buckets, old.since}
 		return restore, nil, nil
 	case GroupDelete:
 		delete(s.groups, id)

@@ -76,6 +76,10 @@ func ParseHeader(b []byte) (Header, error) {
 
 // Reader cuts a stream of bytes into messages.
 type Reader struct {
+	// Check, if set, may refuse a message by its header, before the rest of it
+	// is waited for.
+	Check func(Header) error
+
 	r   *bufio.Reader
 	buf []byte // grows to the longest message seen
 }
@@ -91,6 +95,9 @@ func (r *Reader) Next() (Header, []byte, error) {
 		return Header{}, nil, err
 	}
 	h, err := ParseHeader(r.buf)
+	if err == nil && r.Check != nil {
+		err = r.Check(h)
+	}
 	if err != nil {
 		return h, nil, err
 	}
