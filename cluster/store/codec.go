@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -45,11 +46,14 @@ func newObject(kind model.Kind) model.Object {
 	return nil
 }
 
-// encodeObject writes obj in its stored form. A value that could not be read
-// again is refused here, because once it is stored every server stumbles over
-// it.
-func encodeObject(obj model.Object) ([]byte, error) {
+// encodeObject writes obj in its stored form, in no more than max bytes. A value
+// that could not be read again is refused here, because once it is stored every
+// server stumbles over it.
+func encodeObject(obj model.Object, max int) ([]byte, error) {
 	b, err := encodeValue(obj)
+	if err == nil && len(b) > max {
+		err = fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge, len(b), max)
+	}
 	if err == nil {
 		_, err = decodeObject(obj.Kind(), obj.Key(), b)
 	}
@@ -74,12 +78,19 @@ func decodeObject(kind model.Kind, key string, b []byte) (model.Object, error) {
 	return obj, nil
 }
 
+// encodeValue writes the envelope around v. Nothing is escaped for HTML, so that
+// a value is hardly longer than the body that it came in.
 func encodeValue(v any) ([]byte, error) {
-	o, err := json.Marshal(v)
-	if err != nil {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `{"v":%d,"o":`, schemaVersion)
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
 		return nil, err
 	}
-	return json.Marshal(envelope{Version: schemaVersion, Value: o})
+	b.Truncate(b.Len() - 1) // the line feed that Encode adds
+	b.WriteByte('}')
+	return b.Bytes(), nil
 }
 
 func decodeValue(b []byte, v any) error {

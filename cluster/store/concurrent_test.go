@@ -14,7 +14,7 @@ import (
 func TestNoUpdateIsLost(t *testing.T) {
 	f := open(t, config(t))
 	f.at(f.Create(ctx(t), network("n")))
-	const writers, rounds = 16, 25
+	const writers, rounds = 16, 12
 	var wg sync.WaitGroup
 	var last atomic.Int64
 	for range writers {

@@ -47,13 +47,12 @@ func (s *Store) decide(ctx context.Context, t Term, d []Decision) (int64, error)
 	if err != nil {
 		return 0, err
 	}
-	p := &plan{}
+	p := s.newPlan()
 	p.requireValue(leaderKey, string(mine), func(kv *mvccpb.KeyValue) error {
 		return notLeader(kv)
 	})
-	seen := map[string]bool{}
 	for _, x := range d {
-		if err := p.object(Write{Old: x.Old, New: x.New}, seen); err != nil {
+		if err := p.object(Write{Old: x.Old, New: x.New}); err != nil {
 			return 0, err
 		}
 		if k := x.kind(); !slices.Contains(model.DecidedKinds, k) {

@@ -73,10 +73,11 @@ func (e *embedded) start(ctx context.Context, c Config, cfg *embed.Config, fail 
 	}))
 	started := make(chan error, 1)
 	go func() {
+		// If the engine dies, by a panic or as fatalHook makes it, this is why.
 		err := fmt.Errorf("%w: the engine could not read its files", ErrDamaged)
 		defer func() {
 			if p := recover(); p != nil {
-				err = fmt.Errorf("%w: %v", ErrDamaged, p)
+				err = fmt.Errorf("%w (%v)", err, p)
 			}
 			started <- err
 		}()

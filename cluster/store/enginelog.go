@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -80,6 +83,9 @@ func (c *slogCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.Che
 
 // Write implements zapcore.Core.
 func (c *slogCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	if closing(fields) || strings.Contains(e.Message, pendingChange) {
+		return nil
+	}
 	if !c.said.mayRepeat(e.Message, e.Time) {
 		return nil
 	}
@@ -104,6 +110,20 @@ func (c *slogCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 
 // Sync implements zapcore.Core.
 func (c *slogCore) Sync() error { return nil }
+
+// pendingChange is what a new member says while it waits a tick for its own entry
+// in the list of members.
+const pendingChange = "still pending configuration changes to apply"
+
+// closing tells a message that only says that something was closed.
+func closing(fields []zapcore.Field) bool {
+	for _, f := range fields {
+		if err, ok := f.Interface.(error); ok && (errors.Is(err, net.ErrClosed) || errors.Is(err, http.ErrServerClosed)) {
+			return true
+		}
+	}
+	return false
+}
 
 // repeatAfter is how long the same message isn't logged again. A slow disk makes
 // etcd complain about each request.

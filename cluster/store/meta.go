@@ -40,7 +40,7 @@ func (s *Store) makeMeta(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	p := &plan{}
+	p := s.newPlan()
 	p.requireAbsent(metaKey, func(*mvccpb.KeyValue) error { return existsError{} })
 	p.put(metaKey, value)
 	if _, err = s.commit(ctx, p, leaderWrite); errors.Is(err, ErrExists) {
@@ -129,7 +129,7 @@ func (s *Store) RaiseEpoch(ctx context.Context, atLeast uint32) (epoch uint32, e
 			if err != nil {
 				return 0, err
 			}
-			p := &plan{}
+			p := s.newPlan()
 			p.requireRevision(metaKey, modified, func(*mvccpb.KeyValue) error { return ErrConflict })
 			p.put(metaKey, value)
 			rev, err := s.commit(ctx, p, leaderWrite)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,7 +20,17 @@ import (
 type plan struct {
 	conditions []condition
 	ops        []clientv3.Op
-	puts       int // bytes of keys and values
+	puts       int             // bytes of keys and values
+	objects    map[string]bool // keys of objects that are written
+	maxValue   int             // bytes of a value
+}
+
+func (s *Store) newPlan() *plan {
+	max := maxMessage
+	if s.engine != nil {
+		max = maxRequest
+	}
+	return &plan{objects: map[string]bool{}, maxValue: max}
 }
 
 type condition struct {
@@ -173,6 +184,13 @@ func refsOf(obj model.Object) []ref {
 		return out
 	}
 	return nil
+}
+
+// writesOnly tells whether the plan does nothing but store the value that kv has
+// already.
+func (p *plan) writesOnly(kv *mvccpb.KeyValue) bool {
+	return len(p.ops) == 1 && p.ops[0].IsPut() &&
+		bytes.Equal(p.ops[0].KeyBytes(), kv.Key) && bytes.Equal(p.ops[0].ValueBytes(), kv.Value)
 }
 
 // check refuses a plan that is over the engine's limit of operations.

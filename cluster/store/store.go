@@ -24,12 +24,14 @@ type Store struct {
 	engine *embedded // nil: external
 
 	// life ends with Close, or with the reason why the store can't go on.
-	life     context.Context
-	end      context.CancelCauseFunc
-	failed   chan struct{}
-	failOnce sync.Once
-	work     sync.WaitGroup // the watch and the upkeep
-	kick     chan struct{}  // wakes the upkeep
+	life      context.Context
+	end       context.CancelCauseFunc
+	failed    chan struct{}
+	closeOnce sync.Once
+	closeErr  error
+	failOnce  sync.Once
+	work      sync.WaitGroup // the watch and the upkeep
+	kick      chan struct{}  // wakes the upkeep
 
 	mu            sync.Mutex
 	leader        Term
@@ -100,12 +102,18 @@ func (s *Store) open(ctx context.Context) (err error) {
 	s.work.Go(func() { s.follow(s.life, revision) })
 	if s.engine != nil {
 		s.work.Go(func() { s.upkeep(s.life) })
+		s.work.Go(func() { s.guard(s.life) })
 	}
 	return nil
 }
 
 // Close ends the watch and stops the embedded engine.
 func (s *Store) Close() error {
+	s.closeOnce.Do(func() { s.closeErr = s.close() })
+	return s.closeErr
+}
+
+func (s *Store) close() error {
 	s.end(errClosed)
 	s.work.Wait()
 	var err error
@@ -132,6 +140,15 @@ func (s *Store) Err() error {
 		return context.Cause(s.life)
 	default:
 		return nil
+	}
+}
+
+// guard notices when the engine stops by itself.
+func (s *Store) guard(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-s.engine.etcd.Server.StopNotify():
+		s.fail(errors.New("the engine has stopped by itself"))
 	}
 }
 

@@ -54,7 +54,7 @@ func (s *Store) TakeTerm(ctx context.Context, name, instance string) (t Term, er
 		if err != nil {
 			return 0, err
 		}
-		p := &plan{}
+		p := s.newPlan()
 		conflict := func(*mvccpb.KeyValue) error { return ErrConflict }
 		p.requireRevision(leaderKey, seen, conflict)
 		p.requireRevision(metaKey, kvs[0].ModRevision, conflict)

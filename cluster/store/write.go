@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -50,14 +49,11 @@ func (s *Store) Update(ctx context.Context, kind model.Kind, key string, f func(
 			if old, err = objectOf(kind, key, kv); err != nil {
 				return nil, err
 			}
-			value, err := encodeObject(next)
-			if err != nil {
-				return nil, err
-			}
-			if bytes.Equal(value, kv.Value) {
+			p, err := s.planWrites([]Write{{Old: old, New: next}})
+			if err == nil && p.writesOnly(kv) {
 				return nil, nil
 			}
-			return s.planWrites([]Write{{Old: old, New: next}})
+			return p, err
 		})
 	})
 }
@@ -106,10 +102,9 @@ func (s *Store) Put(ctx context.Context, changes []Write) (int64, error) {
 
 // planWrites makes the transaction of the writes, with the keys under ref/.
 func (s *Store) planWrites(writes []Write) (*plan, error) {
-	p := &plan{}
-	seen := map[string]bool{}
+	p := s.newPlan()
 	for _, w := range writes {
-		if err := p.object(w, seen); err != nil {
+		if err := p.object(w); err != nil {
 			return nil, err
 		}
 	}
@@ -120,7 +115,7 @@ func (s *Store) planWrites(writes []Write) (*plan, error) {
 }
 
 // object adds the write of one object, without the keys under ref/.
-func (p *plan) object(w Write, seen map[string]bool) error {
+func (p *plan) object(w Write) error {
 	obj := w.New
 	if obj == nil {
 		obj = w.Old
@@ -135,10 +130,10 @@ func (p *plan) object(w Write, seen map[string]bool) error {
 	if w.Old != nil && (w.Old.Kind() != obj.Kind() || w.Old.Key() != obj.Key()) {
 		return fmt.Errorf("a write can't turn %s %q into %s %q", w.Old.Kind(), w.Old.Key(), obj.Kind(), obj.Key())
 	}
-	if seen[key] {
+	if p.objects[key] {
 		return fmt.Errorf("%s %q is written twice in one transaction", obj.Kind(), obj.Key())
 	}
-	seen[key] = true
+	p.objects[key] = true
 
 	if w.Old == nil {
 		p.requireAbsent(key, func(*mvccpb.KeyValue) error {
@@ -153,7 +148,7 @@ func (p *plan) object(w Write, seen map[string]bool) error {
 		p.delete(key)
 		return nil
 	}
-	value, err := encodeObject(w.New)
+	value, err := encodeObject(w.New, p.maxValue)
 	if err != nil {
 		return err
 	}
