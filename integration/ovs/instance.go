@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -144,13 +145,10 @@ func (i *Instance) waitFor(ctx context.Context, p *process, socket string) error
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if info, err := os.Stat(i.path(socket)); err == nil && info.Mode()&os.ModeSocket != 0 {
-			if socket != "vswitchd.ctl" {
-				return nil
-			}
-			if _, err := i.Appctl(ctx, "version"); err == nil {
-				return nil
-			}
+		// The socket is there a moment before anybody listens on it.
+		if conn, err := net.Dial("unix", i.path(socket)); err == nil {
+			_ = conn.Close()
+			return nil
 		}
 		select {
 		case <-p.done:

@@ -95,28 +95,44 @@ func TestARP2(t *testing.T) {
 	}
 }
 
-// A change of the upstream router's MAC is followed when it announces itself, and
-// an answer that nobody has asked for about another address is not believed.
+// The upstream router's new MAC is followed when it announces itself; an
+// announcement that it does not confirm itself is not believed, nor an answer of
+// another machine.
 func TestPeerThatAnnouncesAnotherMACIsFollowed(t *testing.T) {
-	w := newSNATWorld(t)
+	w := newSNATWorld(t, vmA)
 	moved := mustMAC("52:54:00:aa:bb:02")
-	if err := probe.SendARPReply(w.ext.NS, "eth0", moved, netip.MustParseAddr("172.16.0.9"), outside, snatIP); err != nil {
+	for name, forged := range map[string]struct{ sender, target netip.Addr }{
+		"answer of another machine": {netip.MustParseAddr("172.16.0.9"), snatIP},
+		"announcement":              {peerIP, peerIP},
+		"answer nobody asked for":   {peerIP, snatIP},
+	} {
+		if err := probe.SendARPReply(w.ext.NS, "eth0", moved, forged.sender, outside, forged.target); err != nil {
+			t.Fatal(err)
+		}
+		watch(never / 3)
+		if r, err := w.Router(w.ctx, "r1"); err != nil || !sameMAC(r.Peer.MAC, lab.PeerMAC) {
+			t.Errorf("%s: the peer is at %s, %v", name, r.Peer.MAC, err)
+		}
+	}
+
+	if err := w.ext.IP(w.ctx, "link", "set", "eth0", "address", moved.String()); err != nil {
 		t.Fatal(err)
 	}
-	watch(never / 3)
-	if r, err := w.Router(w.ctx, "r1"); err != nil || !sameMAC(r.Peer.MAC, lab.PeerMAC) {
-		t.Errorf("after the answer of another machine the peer is at %s, %v", r.Peer.MAC, err)
-	}
-	if err := probe.SendARPReply(w.ext.NS, "eth0", moved, peerIP, broadcast, peerIP); err != nil {
-		t.Fatal(err)
-	}
-	harness.Eventually(t, soon, "the router shows the new MAC", func() error {
+	harness.Eventually(t, 15*time.Second, "the router shows the new MAC", func() error {
+		// A router that moves announces itself more than once.
+		if err := probe.SendARPReply(w.ext.NS, "eth0", moved, peerIP, broadcast, peerIP); err != nil {
+			return err
+		}
+		watch(never / 3)
 		r, err := w.Router(w.ctx, "r1")
 		if err == nil && !sameMAC(r.Peer.MAC, moved.String()) {
 			err = fmt.Errorf("it is %q", r.Peer.MAC)
 		}
 		return err
 	})
+	if err := probe.Ping(w.within(soon), w.Host(vmA.name).NS, internet); err != nil {
+		t.Error(err)
+	}
 }
 
 func sameMAC(a, b string) bool {

@@ -26,7 +26,8 @@ var Binary = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	args := []string{"build", "-trimpath"}
+	// The flags are those of "go test", so that both share what is compiled.
+	args := []string{"build"}
 	name := "kvnet-test"
 	if raceDetector {
 		args, name = append(args, "-race"), "kvnet-race"
