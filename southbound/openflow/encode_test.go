@@ -9,8 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	ofp "github.com/contiv/libOpenflow/openflow13"
+
 	"kvnet/model"
 	"kvnet/southbound/flow"
+	"kvnet/southbound/openflow/wire"
 )
 
 func mac(s string) model.MAC {
@@ -152,6 +155,30 @@ func TestTooLargeMessagesAreRefusedBeforeTheyAreSent(t *testing.T) {
 	}
 	if b, err := bundleAdd(1, 1, m); err != nil || len(b) != 65535 {
 		t.Errorf("the largest message doesn't fill a message of a bundle: %v, %d bytes", err, len(b))
+	}
+}
+
+func TestOutPortAndOutGroupAreWrittenEach(t *testing.T) {
+	f := ofp.NewFlowMod()
+	f.Command, f.OutPort, f.OutGroup = ofp.FC_DELETE, 0x01020304, 0x05060708
+	m, err := flowMod(f, emptyMatch, nil)
+	if err != nil || !bytes.Equal(m.bytes[36:44], []byte{1, 2, 3, 4, 5, 6, 7, 8}) {
+		t.Errorf("%x, %v", m.bytes, err)
+	}
+}
+
+func TestDeletesHaveNoMoreBytesThanTheySay(t *testing.T) {
+	e, err := EncodeRule(examples["arp-responder"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, m := range map[string]Message{
+		"strict": DeleteStrict(e), "by cookie": DeleteFlows(3, 1, ^uint64(0)), "group": DeleteGroup(7),
+	} {
+		h, err := wire.ParseHeader(m.bytes)
+		if err != nil || int(h.Length) != len(m.bytes) {
+			t.Errorf("%s: header %+v, %d bytes", name, h, len(m.bytes))
+		}
 	}
 }
 

@@ -112,6 +112,26 @@ func bundleIsOrdered(t *testing.T, s *openflow.Session, holds func() []string) {
 	}
 }
 
+func TestRuleOfTheSameMatchIsReplaced(t *testing.T) { both(t, ruleIsReplaced) }
+
+func ruleIsReplaced(t *testing.T, s *openflow.Session, holds func() []string) {
+	e := encode(t, rule(1, output(1)))
+	if err := s.Bundle(until(t), []openflow.Message{openflow.AddFlow(e, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	e = encode(t, rule(1, output(2)))
+	if err := s.Bundle(until(t), []openflow.Message{openflow.AddFlow(e, 2), openflow.DeleteFlows(1, 1, ^uint64(0))}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Flows(until(t), openflow.FlowQuery{Table: 1})
+	if err != nil || len(got) != 1 || got[0].Cookie != 2 || got[0].Rule.String() != rule(1, output(2)).String() || got[0].Duration > time.Minute {
+		t.Errorf("rules %+v, %v", got, err)
+	}
+	if l := holds(); len(l) != 1 {
+		t.Errorf("the switch holds %q", l)
+	}
+}
+
 // A switch refuses a message when it is added (it can't decode it) or when the
 // bundle is committed.
 func TestRefusedBundleLeavesNothing(t *testing.T) { both(t, refusedBundle) }

@@ -2,11 +2,13 @@ package openflow_test
 
 import (
 	"errors"
+	"net"
 	"testing"
 
 	"kvnet/model"
 	"kvnet/southbound/flow"
 	"kvnet/southbound/openflow"
+	"kvnet/southbound/openflow/oftest"
 	"kvnet/southbound/openflow/ovstest"
 )
 
@@ -17,12 +19,25 @@ func (c *controller) waitStale(t *testing.T, n int, g uint64) {
 }
 
 func TestSwitchEnforcesTheNewestTerm(t *testing.T) {
-	ovs := ovstest.Start(t)
-	ovs.AddBridge("br0", 0x42, "p1")
+	t.Run("real", func(t *testing.T) {
+		ovs := ovstest.Start(t)
+		ovs.AddBridge("br0", 0x42, "p1")
+		enforcesTheNewestTerm(t, func(a, b net.Addr) { ovs.SetController("br0", a, b) })
+	})
+	t.Run("simulated", func(t *testing.T) {
+		sw := oftest.New(0x42, "p1")
+		enforcesTheNewestTerm(t, func(a, b net.Addr) {
+			sw.Keep(t, a)
+			sw.Keep(t, b)
+		})
+	})
+}
+
+func enforcesTheNewestTerm(t *testing.T, connect func(a, b net.Addr)) {
 	a, b := start(t, nil), start(t, nil)
 	a.SetRole(openflow.Role{Master: true, Generation: 5})
 	b.SetRole(openflow.Role{Generation: 5})
-	ovs.SetController("br0", a.addr, b.addr)
+	connect(a.addr, b.addr)
 	sa := a.master(t, 0x42)
 	eventually(t, "the follower is a slave", func() bool {
 		s := b.Session(0x42)

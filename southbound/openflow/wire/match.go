@@ -60,7 +60,10 @@ func decodeFields(r *reader) (flow.Match, error) {
 			return m, err
 		}
 	}
-	return m, r.err
+	if r.err != nil {
+		return m, r.err
+	}
+	return m, m.Validate()
 }
 
 // decodeField puts one field into m. A value that flow writes as "any" is an

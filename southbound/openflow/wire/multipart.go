@@ -119,11 +119,15 @@ func (r *reader) flowEntry() FlowEntry {
 	if err == nil && (idle != 0 || hard != 0) {
 		err = fmt.Errorf("the rule has timeouts (idle %d s, hard %d s)", idle, hard)
 	}
+	rule := flow.Rule{Table: f.Table, Priority: f.Priority, Match: m, Actions: actions, Goto: table}
+	if err == nil {
+		err = rule.Validate()
+	}
 	if err != nil {
 		f.DecodeErr = fmt.Errorf("decode the rule of table %d, priority %d: %w", f.Table, f.Priority, err)
 		return f
 	}
-	f.Rule.Match, f.Rule.Actions, f.Rule.Goto = m, actions, table
+	f.Rule = rule
 	return f
 }
 
@@ -147,8 +151,8 @@ func DecodeGroups(b []byte) ([]GroupEntry, error) {
 		}
 		g.Group.Type = flow.GroupType(typ)
 		g.Group.Buckets, g.DecodeErr = decodeBuckets(body)
-		if typ > uint8(flow.GroupSelect) {
-			g.DecodeErr = fmt.Errorf("type %d", typ)
+		if g.DecodeErr == nil {
+			g.DecodeErr = g.Group.Validate()
 		}
 		if g.DecodeErr != nil {
 			g = GroupEntry{flow.Group{ID: g.Group.ID}, fmt.Errorf("decode group 0x%08x: %w", g.Group.ID, g.DecodeErr)}
