@@ -2,6 +2,7 @@ package openflow
 
 import (
 	"context"
+	"errors"
 	"net"
 	"testing"
 	"time"
@@ -97,16 +98,16 @@ func TestAnswersBelongToTheirBundle(t *testing.T) {
 	default:
 		t.Error("a refused commit isn't an answer to it")
 	}
-	refused, ok := c.bundleErr(b).(*BundleError)
-	if !ok || len(refused.Refused) != 1 || refused.Refused[0].Index != 2 {
+	var refused *BundleError
+	if !errors.As(c.bundleErr(b), &refused) || len(refused.Refused) != 1 || refused.Refused[0].Index != 2 {
 		t.Errorf("error %v", c.bundleErr(b))
 	}
 	c.refuse(wire.Error{XID: a.open(), Type: 0xffff, Experimenter: wire.ExperimenterONF, Code: 2305})
-	if refused, ok = c.bundleErr(a).(*BundleError); !ok || refused.Refused[0] != (Refusal{-1, 0xffff, 2305, "OFPET_BUNDLE_FAILED/OFPBFC_OUT_OF_BUNDLES"}) {
+	if !errors.As(c.bundleErr(a), &refused) || refused.Refused[0] != (Refusal{-1, 0xffff, 2305, "OFPET_BUNDLE_FAILED/OFPBFC_OUT_OF_BUNDLES"}) {
 		t.Errorf("error %v", c.bundleErr(a))
 	}
 	c.refuse(wire.Error{XID: a.commit(), Type: wire.ErrorBadRequest, Code: wire.CodeIsSlave})
-	if err := c.bundleErr(a); err != ErrNotMaster {
+	if err := c.bundleErr(a); !errors.Is(err, ErrNotMaster) {
 		t.Errorf("a slave's bundle: %v", err)
 	}
 }

@@ -109,9 +109,12 @@ func (s *Session) waitFor(old *Session) error {
 	defer t.Stop()
 	select {
 	case <-old.gone:
+		// This one may have been replaced meanwhile. Its own successor waits for
+		// it, and so for the whole chain.
+		if s.ended() {
+			return s.endErr
+		}
 		return nil
-	case <-s.done:
-		return s.endErr
 	case <-t.C:
 		return fmt.Errorf("the connection that this one replaces didn't end within %s", s.cfg.HandshakeTimeout)
 	}

@@ -136,11 +136,12 @@ func (s *Session) roleRefused(e wire.Error) (mine bool, err error) {
 func (s *Session) deposed(st wire.RoleReply) {
 	r := &s.roles
 	r.mu.Lock()
-	was := r.wanted.Master
+	// A request of ours with a newer generation may be on its way.
+	stale := r.wanted.Master && int64(st.Generation-r.wanted.Generation) >= 0
 	r.role, r.generation = st.ModelRole(), st.Generation
 	r.mu.Unlock()
 	s.announce(fmt.Sprintf("the switch made another server its master, with generation %d", st.Generation))
-	if was {
+	if stale {
 		s.cfg.Events.Stale(s, st.Generation)
 	}
 }

@@ -34,10 +34,9 @@ type Session struct {
 	endErr  error // set before done is closed
 
 	// Only the reader uses what follows.
-	stage     stage
-	xid       uint32 // of the request of the present stage
-	portParts [][]byte
-	ports     map[uint32]model.SwitchPort
+	stage stage
+	xid   uint32 // of the request of the present stage
+	ports map[uint32]model.SwitchPort
 
 	roles roles
 }
@@ -135,12 +134,14 @@ func (s *Session) finish() {
 		s.log.Warn("switch refused", "switch", s.dpid.String(), "error", s.endErr)
 		return
 	}
-	s.srv.unregister(s)
 	s.log.Info("switch disconnected", "reason", s.endErr)
 	if s.roles.announced {
 		s.cfg.Observer.SwitchDisconnected(s.dpid, s.endErr.Error())
 	}
 	s.cfg.Events.SessionDown(s, s.endErr)
+	// Only now: a new session of the switch waits for one that is registered, so
+	// that nobody hears of the end of the old one after the beginning of the new.
+	s.srv.unregister(s)
 }
 
 // withDeadline gives ctx a deadline if it has none, so that nothing waits for

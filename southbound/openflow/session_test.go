@@ -354,6 +354,27 @@ func TestOnlyTheNewestRoleCounts(t *testing.T) {
 	}
 }
 
+func TestANewTermOnItsWayIsNotStale(t *testing.T) {
+	c := asMaster(start(t, nil))
+	r := dial(t, c)
+	r.master(8)
+	s := c.master(t, 8)
+	// Another server led with term 2 for a moment, and this one leads with term 3.
+	c.SetRole(openflow.Role{Master: true, Generation: 3})
+	h, body := r.expect(wire.TypeRoleRequest)
+	if err := s.Send(until(t), packetOut(t, 1, make([]byte, 60))); !errors.Is(err, openflow.ErrNotMaster) {
+		t.Errorf("it writes under a term that isn't confirmed: %v", err)
+	}
+	status := []byte{0x4f, 0x4e, 0x46, 0, 0, 0, 0x07, 0x77, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2}
+	r.send(message(wire.TypeExperimenter, 0, status...), message(wire.TypeRoleReply, h.XID, body...))
+	c.wait(t, "master again", func() bool { return len(c.ups) == 2 })
+	c.recorder.mu.Lock()
+	defer c.recorder.mu.Unlock()
+	if len(c.stale) != 0 {
+		t.Errorf("stale %d is reported", c.stale)
+	}
+}
+
 func TestRequestsThatTheSwitchRefuses(t *testing.T) {
 	c := asMaster(start(t, nil))
 	r := dial(t, c)

@@ -80,7 +80,7 @@ func (m *Mod) decodeFlowMod(b []byte) error {
 	if m.Command != FlowAdd && len(m.instructions) > 0 {
 		return fmt.Errorf("flow-mod that deletes, with instructions: %w", errGarbage)
 	}
-	if any := (flow.Match{}); m.Command == FlowDelete && m.Rule.Match != any {
+	if m.Command == FlowDelete && m.Rule.Match != (flow.Match{}) {
 		return fmt.Errorf("flow-mod that deletes by a match: not simulated")
 	}
 	return nil

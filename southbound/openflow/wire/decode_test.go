@@ -231,14 +231,14 @@ func TestRuleThatCannotBeSaidKeepsItsBytes(t *testing.T) {
 		b[13], b[15] = 9, idle
 		return append(append(b, match...), instructions...)
 	}
-	any, resubmit := matchOf(""), unhex("00040018 00000000 ffff0010 00002320 0001 0001 00000000")
+	all, resubmit := matchOf(""), unhex("00040018 00000000 ffff0010 00002320 0001 0001 00000000")
 	for name, b := range map[string][]byte{
 		"a field":   entry(0, matchOf("80005802 0001"), nil),
-		"an action": entry(0, any, resubmit),
-		"a timeout": entry(1, any, nil),
-		"no table":  entry(0, any, unhex("00010008 02000000")),
+		"an action": entry(0, all, resubmit),
+		"a timeout": entry(1, all, nil),
+		"no table":  entry(0, all, unhex("00010008 02000000")),
 	} {
-		both := append(append([]byte{}, b...), entry(0, any, nil)...)
+		both := append(append([]byte{}, b...), entry(0, all, nil)...)
 		got, err := DecodeFlows(both)
 		if err != nil || len(got) != 2 || got[0].DecodeErr == nil || got[1].DecodeErr != nil {
 			t.Errorf("%s: %+v, %v", name, got, err)

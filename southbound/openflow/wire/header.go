@@ -108,7 +108,7 @@ func (r *Reader) Next() (Header, []byte, error) {
 	}
 	m := r.buf[:h.Length]
 	if _, err := io.ReadFull(r.r, m[HeaderLen:]); err != nil {
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
 		return h, nil, err
