@@ -7,10 +7,9 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
@@ -24,6 +23,9 @@ const (
 	compactAfter = "5m"
 	// stopTimeout bounds how long the engine may take to stop.
 	stopTimeout = 15 * time.Second
+	// stopTimeoutDead is the same for one that has met an error that it can't
+	// handle: it may hang, and its files are as they are.
+	stopTimeoutDead = time.Second
 	// segment is the size of the pieces in which the engine allocates its log.
 	segment = 64 << 20
 )
@@ -33,6 +35,7 @@ type embedded struct {
 	etcd   *embed.Etcd
 	client *clientv3.Client
 	lock   *os.File
+	dead   atomic.Bool // it has met an error that it can't handle
 }
 
 // startEmbedded starts etcd in c.Dir and waits until it is ready. fail is told
@@ -65,6 +68,7 @@ func (e *embedded) start(ctx context.Context, c Config, cfg *embed.Config, fail 
 	}
 	died := make(chan error, 1)
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(engineLog(c.Logger, func(err error) {
+		e.dead.Store(true)
 		select {
 		case died <- err:
 		default:
@@ -162,35 +166,6 @@ func peerURL(addr string) (url.URL, error) {
 	return *u, nil
 }
 
-// checkFiles finds out before etcd starts what etcd would die or wait for ever
-// of.
-func checkFiles(c Config) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %v", ErrDamaged, p)
-		}
-	}()
-	if free, ok := c.tuning.free(c.Dir); ok && c.MinFree > 0 && free < segment {
-		if _, err := os.Stat(filepath.Join(engineDir(c), "member", "wal")); errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("%w: the disk has %d MiB left, the store's log alone needs %d MiB", ErrNoSpace, free>>20, segment>>20)
-		}
-	}
-	path := filepath.Join(engineDir(c), "member", "snap", "db")
-	if st, err := os.Stat(path); err != nil || st.Size() == 0 {
-		return nil
-	}
-	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: time.Second})
-	switch {
-	case errors.Is(err, berrors.ErrTimeout):
-		return fmt.Errorf("%w: %q is locked", ErrLocked, path)
-	case errors.Is(err, os.ErrPermission):
-		return err
-	case err != nil:
-		return fmt.Errorf("%w: open %q: %w", ErrDamaged, path, err)
-	}
-	return db.Close()
-}
-
 // stop ends etcd and gives the directory back.
 func (e *embedded) stop() error {
 	var err error
@@ -200,13 +175,17 @@ func (e *embedded) stop() error {
 			defer close(done)
 			e.etcd.Close()
 		}()
-		t := time.NewTimer(stopTimeout)
+		patience := stopTimeout
+		if e.dead.Load() {
+			patience = stopTimeoutDead
+		}
+		t := time.NewTimer(patience)
 		defer t.Stop()
 		select {
 		case <-done:
 		case <-t.C:
 			// Its files stay locked until the process ends.
-			return fmt.Errorf("%w: the engine did not stop in %s", ErrUnavailable, stopTimeout)
+			return fmt.Errorf("%w: the engine did not stop in %s", ErrUnavailable, patience)
 		}
 	}
 	if e.lock != nil {

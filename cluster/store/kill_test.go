@@ -21,7 +21,8 @@ import (
 )
 
 // childEnv names the directory of a process that only writes until it is
-// killed. With childJobEnv "open" it only opens the store.
+// killed. With childJobEnv "open" it only opens the store, with "fill" it writes
+// until it can't.
 const (
 	childEnv    = "KVNET_STORE_TEST_CHILD"
 	childJobEnv = "KVNET_STORE_TEST_JOB"
@@ -40,9 +41,20 @@ func child(dir string) int {
 	}
 	// Lines shorter than a page are written whole.
 	say := func(format string, args ...any) { _, _ = os.Stdout.WriteString(fmt.Sprintf(format+"\n", args...)) }
-	if os.Getenv(childJobEnv) == "open" {
+	switch os.Getenv(childJobEnv) {
+	case "open":
 		fmt.Println("opened")
 		return 0
+	case "fill":
+		for i := 0; ; i++ {
+			if _, err := s.Create(ctx, network(strconv.Itoa(i))); err != nil {
+				fmt.Println("error", errors.Is(err, ErrNoSpace), err)
+				return 1
+			}
+			fmt.Println("create", i)
+			// The next write tells whether this one has met the end of the disk.
+			_, _ = s.client.Put(s.life, prefix+"filler", strings.Repeat("x", 256<<10))
+		}
 	}
 	t, err := s.TakeTerm(ctx, "child", strconv.Itoa(os.Getpid()))
 	if err != nil {
@@ -148,7 +160,7 @@ func runUntilKilled(t *testing.T, dir string, created map[string]bool, counted m
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // "signal: killed" is what we want
 	}()
-	timeout := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
+	timeout := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
 	defer timeout.Stop()
 	lines := bufio.NewReader(out)
 	for {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -24,14 +26,15 @@ type Store struct {
 	engine *embedded // nil: external
 
 	// life ends with Close, or with the reason why the store can't go on.
-	life      context.Context
-	end       context.CancelCauseFunc
-	failed    chan struct{}
-	closeOnce sync.Once
-	closeErr  error
-	failOnce  sync.Once
-	work      sync.WaitGroup // the watch and the upkeep
-	kick      chan struct{}  // wakes the upkeep
+	life        context.Context
+	end         context.CancelCauseFunc
+	failed      chan struct{}
+	closeOnce   sync.Once
+	closeErr    error
+	failOnce    sync.Once
+	work        sync.WaitGroup // the watch and the upkeep
+	kick        chan struct{}  // wakes the upkeep
+	watchesLost atomic.Int64
 
 	mu            sync.Mutex
 	leader        Term
@@ -163,6 +166,9 @@ func (s *Store) fail(err error) {
 	s.failOnce.Do(func() {
 		if s.life.Err() != nil {
 			return
+		}
+		if errors.Is(err, syscall.ENOSPC) {
+			err = fmt.Errorf("%w: %w", ErrNoSpace, err)
 		}
 		s.log.Error("the store has failed; kvnet must be started again", "err", err)
 		s.end(fmt.Errorf("%w: %w", ErrUnavailable, err))

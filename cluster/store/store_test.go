@@ -62,7 +62,7 @@ func (f *fixture) close() {
 
 // ctx ends with the test, or after a time that only a hanging test takes.
 func ctx(t testing.TB) context.Context {
-	c, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	c, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return c
 }

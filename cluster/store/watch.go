@@ -25,29 +25,27 @@ var errRewound = errors.New("the store is at an earlier revision than before, as
 // follow keeps the tables up to date from revision on until ctx ends.
 func (s *Store) follow(ctx context.Context, revision int64) {
 	wait := s.c.tuning.backoff
-	for ctx.Err() == nil {
+	for {
 		last := revision
 		var err error
 		revision, err = s.watch(ctx, revision)
 		if ctx.Err() != nil {
 			return
 		}
-		if revision > last {
-			wait = s.c.tuning.backoff
-		}
+		s.watchesLost.Add(1)
 		if errors.Is(err, rpctypes.ErrCompacted) || errors.Is(err, errRewound) || errors.Is(err, errApply) {
-			s.log.Info("the store's history is gone, reading everything anew", "from", revision, "err", err)
-			if r, lerr := s.reload(ctx); lerr == nil {
-				revision = r
-				continue
-			} else {
-				err = lerr
+			s.log.Info("the watch can't go on where it was; reading everything anew", "revision", revision, "why", err)
+			var now int64
+			if now, err = s.reload(ctx); err == nil {
+				revision = now
 			}
 		}
-		if ctx.Err() != nil {
-			return
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn("the watch of the store was lost; trying again", "in", wait, "err", err)
 		}
-		s.log.Warn("the watch of the store was lost; trying again", "in", wait, "err", err)
+		if revision != last {
+			wait = s.c.tuning.backoff
+		}
 		if !sleep(ctx, wait) {
 			return
 		}
