@@ -183,6 +183,7 @@ func (e *Engine) first(ctx context.Context, snap state.Snapshot) {
 
 // plan takes in changes of the state.
 func (e *Engine) plan(ctx context.Context, snap state.Snapshot, changes []model.Change) {
+	before := e.snap
 	e.snap = snap
 	b := newBatch()
 	type job struct {
@@ -193,10 +194,14 @@ func (e *Engine) plan(ctx context.Context, snap state.Snapshot, changes []model.
 	seen := map[flow.Owner]bool{}
 	for _, c := range changes {
 		for _, h := range e.cfg.Handlers {
-			for _, o := range h.Affected(snap, c) {
-				if !seen[o] {
-					seen[o] = true
-					jobs = append(jobs, job{h, o})
+			// Changes come together with others, so an owner may be related to the
+			// object in the state before only, or only in the one after.
+			for _, db := range [...]state.Snapshot{before, snap} {
+				for _, o := range h.Affected(db, c) {
+					if !seen[o] {
+						seen[o] = true
+						jobs = append(jobs, job{h, o})
+					}
 				}
 			}
 		}

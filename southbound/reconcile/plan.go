@@ -16,10 +16,11 @@ type batch struct {
 	targets map[*target]struct{}
 	cells   map[*cell]*target      // to be released once the adds are in
 	groups  map[*groupCell]*target // likewise
+	deletes bool                   // something is claimed no longer
 }
 
 func newBatch() *batch {
-	return &batch{map[*target]struct{}{}, map[*cell]*target{}, map[*groupCell]*target{}}
+	return &batch{targets: map[*target]struct{}{}, cells: map[*cell]*target{}, groups: map[*groupCell]*target{}}
 }
 
 func (b *batch) touch(t *target) { b.targets[t] = struct{}{} }
@@ -66,6 +67,8 @@ func (e *Engine) compute(h handlers.Handler, o flow.Owner, b *batch) (changed bo
 		if ch {
 			changed = true
 			b.touch(t)
+			// The new rule may lack a port: then the old one has to go.
+			b.cells[c] = t
 		}
 		if conflict {
 			e.log.Warn("two owners want different rules", "switch", r.Switch, "owner", o, "rule", r.String())
@@ -78,11 +81,13 @@ func (e *Engine) compute(h handlers.Handler, o flow.Owner, b *batch) (changed bo
 		t := e.target(g.Switch)
 		t.mu.Lock()
 		ch, conflict := t.setGroup(o, g)
-		next.groups[t.groups[g.ID]] = t
+		gc := t.groups[g.ID]
+		next.groups[gc] = t
 		t.mu.Unlock()
 		if ch {
 			changed = true
 			b.touch(t)
+			b.groups[gc] = t
 		}
 		if conflict {
 			e.log.Warn("two owners want different groups", "switch", g.Switch, "owner", o, "group", g.ID)
@@ -96,7 +101,7 @@ func (e *Engine) compute(h handlers.Handler, o flow.Owner, b *batch) (changed bo
 				t.mu.Unlock()
 				b.touch(t)
 				b.cells[c] = t
-				changed = true
+				b.deletes, changed = true, true
 			}
 		}
 		for g, t := range old.groups {
@@ -106,7 +111,7 @@ func (e *Engine) compute(h handlers.Handler, o flow.Owner, b *batch) (changed bo
 				t.mu.Unlock()
 				b.touch(t)
 				b.groups[g] = t
-				changed = true
+				b.deletes, changed = true, true
 			}
 		}
 	}
@@ -130,7 +135,7 @@ func (e *Engine) send(ctx context.Context, b *batch) {
 		}
 		t.mu.Unlock()
 	}
-	if len(live) > 1 && len(b.cells)+len(b.groups) > 0 {
+	if len(live) > 1 && b.deletes {
 		e.wave(ctx, live)
 	}
 	b.release()
