@@ -13,7 +13,6 @@ import (
 // target is whom a router's probe asks, and where. A router that gets another
 // target is a new case.
 type target struct {
-	life     int64 // of the router
 	sw       model.DPID
 	port     string
 	snat, ip netip.Addr // the asking address and the upstream router's
@@ -49,12 +48,12 @@ func look(db state.Snapshot, router string) (t target, known model.MAC, ready, o
 	if gw == nil {
 		return target{}, model.MAC{}, false, false
 	}
-	t = target{life: r.Created, sw: gw.IntegrationDPID(), port: gw.ExternalPatchPort(), snat: r.SNATIP(), ip: handlers.PeerIP(r)}
-	if t.port == "" || !t.snat.IsValid() || !t.ip.IsValid() {
+	t = target{sw: gw.IntegrationDPID(), port: gw.ExternalPatchPort(), snat: r.SNATIP(), ip: handlers.PeerIP(r)}
+	if !t.snat.IsValid() || !t.ip.IsValid() {
 		return target{}, model.MAC{}, false, false
 	}
-	sw := db.Switch(t.sw)
-	ready = sw != nil && sw.Connected && db.SwitchPort(t.sw, t.port) != nil
+	// The ports of a switch are known as long as it is connected.
+	ready = db.SwitchPort(t.sw, t.port) != nil
 	return t, decide.PeerMAC(r, db.RouterStatus(router)), ready, true
 }
 

@@ -47,7 +47,8 @@ type lab struct {
 	sendErr error
 	learnt  []model.MAC
 	// learn is what Learned does besides counting.
-	learn func(mac model.MAC) error
+	learn    func(mac model.MAC) error
+	learnCtx context.Context
 }
 
 type sent struct {
@@ -62,11 +63,11 @@ func (l *lab) PacketOut(_ context.Context, sw model.DPID, port string, frame []b
 	return l.sendErr
 }
 
-func (l *lab) Learned(_ context.Context, router string, ip netip.Addr, mac model.MAC) error {
+func (l *lab) Learned(ctx context.Context, router string, ip netip.Addr, mac model.MAC) error {
 	if router != "r1" || ip != peerIP {
 		l.t.Errorf("learned for router %s, peer %s", router, ip)
 	}
-	l.learnt = append(l.learnt, mac)
+	l.learnt, l.learnCtx = append(l.learnt, mac), ctx
 	return l.learn(mac)
 }
 
@@ -381,6 +382,58 @@ func TestVerificationIsLimitedToOneRequestIn5s(t *testing.T) {
 		}
 		m := time.Minute
 		l.wantTimes(m, m+5*time.Second, m+10*time.Second, m+15*time.Second)
+	})
+}
+
+func TestAHintRightAfterARequestIsVerifiedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := known(t)
+		defer l.end()
+		l.receive(gwSwitch, patchNo, arp.GratuitousFrame(newMAC, peerIP))
+		l.receive(gwSwitch, patchNo, reply(peerMAC)) // the old one still answers
+		l.pass(time.Second)
+		l.receive(gwSwitch, patchNo, arp.GratuitousFrame(newMAC, peerIP))
+		l.pass(5 * time.Second)
+		l.wantTimes(time.Minute, time.Minute+5*time.Second)
+		l.receive(gwSwitch, patchNo, reply(newMAC))
+		l.wantLearnt(newMAC)
+	})
+}
+
+func TestOneResultIsStoredAtATimeAndGivenUpWithLeadership(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		l.connect(gwSwitch)
+		l.pass(time.Second)
+		var ctx context.Context
+		l.learn = func(model.MAC) error {
+			ctx = l.learnCtx
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		l.receive(gwSwitch, patchNo, reply(peerMAC))
+		l.receive(gwSwitch, patchNo, reply(newMAC))
+		l.wantLearnt(peerMAC)
+		l.end()
+		if ctx.Err() == nil {
+			t.Error("the store's work goes on")
+		}
+	})
+}
+
+func TestPacketsOfAnEarlierLeadershipAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := known(t)
+		l.end()
+		a, err := arp.Parse(arp.GratuitousFrame(newMAC, peerIP))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.prober.queue <- packet{gwSwitch, patchNo, a}
+		l.lead()
+		defer l.end()
+		l.pass(time.Minute)
+		l.wantTimes()
 	})
 }
 

@@ -79,13 +79,9 @@ func (w *work) follow(db state.Snapshot, changes []model.Change) {
 			w.refresh(c.Key)
 		case model.KindNode:
 			w.refreshGateway(c.Key)
-		case model.KindSwitch:
-			for _, s := range model.Versions[*model.Switch](c) {
-				w.refreshSwitch(s.DPID, "")
-			}
 		case model.KindSwitchPort:
-			for _, s := range model.Versions[*model.SwitchPort](c) {
-				w.refreshSwitch(s.DPID, s.Name)
+			for _, p := range model.Versions[*model.SwitchPort](c) {
+				w.refreshPort(p)
 			}
 		}
 	}
@@ -97,11 +93,10 @@ func (w *work) refreshGateway(hostname string) {
 	}
 }
 
-// refreshSwitch looks at the routers whose gateway's br-int is sw; with a port's
-// name only if that is the gateway's way out.
-func (w *work) refreshSwitch(sw model.DPID, port string) {
-	gw := w.snap.NodeByIntegration(model.DeviceID(sw.String()))
-	if gw != nil && (port == "" || port == gw.ExternalPatchPort()) {
+// refreshPort looks at the routers of a gateway if p is its way out.
+func (w *work) refreshPort(p *model.SwitchPort) {
+	gw := w.snap.NodeByIntegration(model.DeviceID(p.DPID.String()))
+	if gw != nil && p.Name == gw.ExternalPatchPort() {
 		w.refreshGateway(gw.Hostname)
 	}
 }
@@ -203,7 +198,7 @@ func (w *work) verify(p *probe) {
 		return
 	}
 	w.plan(p, time.Time{})
-	if p.ready && w.send(p) {
+	if w.send(p) {
 		p.verifyUntil = now.Add(verifyWindow)
 	}
 }
