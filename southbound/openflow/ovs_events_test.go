@@ -25,9 +25,10 @@ func pair(t *testing.T) (*ovstest.Switch, *controller, *openflow.Session, *openf
 	return ovs, c, c.master(t, 0x10), c.master(t, 0x11)
 }
 
-func packetOut(t *testing.T, port uint32, frame []byte) openflow.Message {
+// packetOut sends a frame out of port 1.
+func packetOut(t *testing.T, frame []byte) openflow.Message {
 	t.Helper()
-	m, err := openflow.PacketOut(flow.NumberedPort(port), frame)
+	m, err := openflow.PacketOut(flow.NumberedPort(1), frame)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func TestFrameGoesOutAndComesInAsItIs(t *testing.T) {
 	broken := append(bytes.Repeat([]byte{2}, 12), 0x08, 0x00, 0x40) // IPv4 with a header of no words
 	broken = append(broken, make([]byte, 60)...)
 	for i, f := range [][]byte{frame[:60], frame[:1500], frame, broken} {
-		if err := s0.Send(until(t), packetOut(t, 1, f)); err != nil {
+		if err := s0.Send(until(t), packetOut(t, f)); err != nil {
 			t.Fatal(err)
 		}
 		c.wait(t, "the frame comes in", func() bool { return len(c.packets) == i+1 })
@@ -58,7 +59,7 @@ func TestFrameGoesOutAndComesInAsItIs(t *testing.T) {
 	}
 	// In a bundle it goes out after the rules are in force.
 	e.Priority = 2
-	if err := s0.Bundle(until(t), []openflow.Message{openflow.AddFlow(e, 1), packetOut(t, 1, frame[:100])}); err != nil {
+	if err := s0.Bundle(until(t), []openflow.Message{openflow.AddFlow(e, 1), packetOut(t, frame[:100])}); err != nil {
 		t.Fatal(err)
 	}
 	c.wait(t, "the frame of the bundle comes in", func() bool { return len(c.packets) == 5 })

@@ -28,7 +28,9 @@ func dialFrom(t testing.TB, c *controller, ip string) *raw {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
 	return &raw{t, conn, wire.NewReader(conn)}
 }
 
@@ -80,12 +82,12 @@ func (r *raw) expectEnd() {
 
 func hello() []byte { return message(wire.TypeHello, 1, 0, 1, 0, 8, 0, 0, 0, 0x10) }
 
-// handshake plays the switch up to the answer with its ports (none).
-func (r *raw) handshake(dpid uint64) {
+// handshake plays switch 8 up to the answer with its ports (none).
+func (r *raw) handshake() {
 	r.t.Helper()
 	r.send(hello())
 	h, _ := r.expect(wire.TypeFeaturesRequest)
-	r.send(featuresReply(h.XID, dpid))
+	r.send(featuresReply(h.XID, 8))
 	h, _ = r.expect(wire.TypeMultipartRequest)
 	r.send(message(wire.TypeMultipartReply, h.XID, 0, 13, 0, 0, 0, 0, 0, 0))
 }
@@ -94,10 +96,10 @@ func featuresReply(xid uint32, dpid uint64) []byte {
 	return message(wire.TypeFeaturesReply, xid, append(binary.BigEndian.AppendUint64(nil, dpid), make([]byte, 16)...)...)
 }
 
-// master plays the switch up to the confirmed role.
-func (r *raw) master(dpid uint64) {
+// master plays switch 8 up to the confirmed role.
+func (r *raw) master() {
 	r.t.Helper()
-	r.handshake(dpid)
+	r.handshake()
 	h, body := r.expect(wire.TypeRoleRequest)
 	r.send(message(wire.TypeRoleReply, h.XID, body...))
 }

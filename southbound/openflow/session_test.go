@@ -115,17 +115,17 @@ func TestGarbageCostsTheConnectionOnly(t *testing.T) {
 		"short features":             func(r *raw) { r.send(hello()); h, _ := r.expect(5); r.send(message(6, h.XID, 1, 2, 3)) },
 		"datapath id 0":              func(r *raw) { r.send(hello()); h, _ := r.expect(5); r.send(featuresReply(h.XID, 0)) },
 		"an error to the handshake":  func(r *raw) { r.send(hello()); h, _ := r.expect(5); r.send(message(1, h.XID, 0, 1, 0, 1)) },
-		"a short error":              func(r *raw) { r.master(8); r.send(message(1, 1, 0)) },
-		"another version":            func(r *raw) { r.master(8); r.send([]byte{1, 2, 0, 8, 0, 0, 0, 0}) },
-		"a short packet-in":          func(r *raw) { r.master(8); r.send(message(wire.TypePacketIn, 0, shortMatch...)) },
-		"a short flow-removed":       func(r *raw) { r.master(8); r.send(message(wire.TypeFlowRemoved, 0, 1, 2)) },
-		"a short port-status":        func(r *raw) { r.master(8); r.send(message(wire.TypePortStatus, 0, make([]byte, 71)...)) },
-		"a short role reply":         func(r *raw) { r.master(8); r.send(message(wire.TypeRoleReply, 0, 0)) },
-		"a short multipart reply":    func(r *raw) { r.master(8); r.send(message(wire.TypeMultipartReply, 0, 0)) },
-		"a short experimenter":       func(r *raw) { r.master(8); r.send(message(wire.TypeExperimenter, 0, 0)) },
-		"a length beyond the stream": func(r *raw) { r.master(8); r.send([]byte{4, 10, 0xff, 0xff, 0, 0, 0, 0}); r.Close() },
-		"a role that wasn't asked":   func(r *raw) { r.handshake(8); h, _ := r.expect(24); r.send(message(25, h.XID, make([]byte, 16)...)) },
-		"a refused role":             func(r *raw) { r.handshake(8); h, _ := r.expect(24); r.send(message(1, h.XID, 0, 11, 0, 1)) },
+		"a short error":              func(r *raw) { r.master(); r.send(message(1, 1, 0)) },
+		"another version":            func(r *raw) { r.master(); r.send([]byte{1, 2, 0, 8, 0, 0, 0, 0}) },
+		"a short packet-in":          func(r *raw) { r.master(); r.send(message(wire.TypePacketIn, 0, shortMatch...)) },
+		"a short flow-removed":       func(r *raw) { r.master(); r.send(message(wire.TypeFlowRemoved, 0, 1, 2)) },
+		"a short port-status":        func(r *raw) { r.master(); r.send(message(wire.TypePortStatus, 0, make([]byte, 71)...)) },
+		"a short role reply":         func(r *raw) { r.master(); r.send(message(wire.TypeRoleReply, 0, 0)) },
+		"a short multipart reply":    func(r *raw) { r.master(); r.send(message(wire.TypeMultipartReply, 0, 0)) },
+		"a short experimenter":       func(r *raw) { r.master(); r.send(message(wire.TypeExperimenter, 0, 0)) },
+		"a length beyond the stream": func(r *raw) { r.master(); r.send([]byte{4, 10, 0xff, 0xff, 0, 0, 0, 0}); r.Close() },
+		"a role that wasn't asked":   func(r *raw) { r.handshake(); h, _ := r.expect(24); r.send(message(25, h.XID, make([]byte, 16)...)) },
+		"a refused role":             func(r *raw) { r.handshake(); h, _ := r.expect(24); r.send(message(1, h.XID, 0, 11, 0, 1)) },
 		"a short list of ports": func(r *raw) {
 			r.send(hello())
 			h, _ := r.expect(5)
@@ -159,7 +159,7 @@ func TestGarbageCostsTheConnectionOnly(t *testing.T) {
 func TestUnknownMessagesAreIgnored(t *testing.T) {
 	c := asMaster(start(t, nil))
 	r := dial(t, c)
-	r.master(8)
+	r.master()
 	s := c.master(t, 8)
 	r.send(
 		message(99, 5, 1, 2, 3), message(wire.TypeHello, 5), message(wire.TypeEchoReply, 5), message(wire.TypeBarrierReply, 12345),
@@ -179,7 +179,7 @@ func TestUnknownMessagesAreIgnored(t *testing.T) {
 func TestEchoIsAnsweredWhileABundleWaits(t *testing.T) {
 	c := asMaster(start(t, nil))
 	r := dial(t, c)
-	r.master(8)
+	r.master()
 	s := c.master(t, 8)
 	var msgs []openflow.Message
 	for i := range 9000 {
@@ -207,7 +207,7 @@ func TestSilentSwitchIsAskedAndThenGivenUp(t *testing.T) {
 		c.EchoInterval, c.EchoTimeout = 50*time.Millisecond, 300*time.Millisecond
 	}))
 	r := dial(t, c)
-	r.master(8)
+	r.master()
 	s := c.master(t, 8)
 	for range 4 {
 		h, _ := r.expect(wire.TypeEchoRequest)
@@ -234,7 +234,7 @@ func TestConnectionThatSaysNothingIsEnded(t *testing.T) {
 	r.send(hello())
 	r.expectEnd()
 	r = dial(t, c)
-	r.handshake(8) // and no answer to the role request
+	r.handshake() // and no answer to the role request
 	r.expectEnd()
 }
 
@@ -247,7 +247,7 @@ func TestSwitchThatDoesNotReadBlocksNobody(t *testing.T) {
 	good.Connect(t, c.addr)
 	s, other := c.master(t, 1), c.master(t, 2)
 	frozen.Freeze()
-	big := packetOut(t, 1, make([]byte, 60000))
+	big := packetOut(t, make([]byte, 60000))
 	full, ctx := false, until(t)
 	for done := false; !done; {
 		if err := s.Send(ctx, big); errors.Is(err, openflow.ErrQueueFull) {
@@ -290,7 +290,7 @@ func TestSwitchThatDoesNotReadBlocksNobody(t *testing.T) {
 func TestSecondSessionFromAnotherAddressIsRefused(t *testing.T) {
 	c := asMaster(start(t, nil))
 	r := dial(t, c)
-	r.master(8)
+	r.master()
 	s := c.master(t, 8)
 	thief := dialFrom(t, c, "127.0.0.2")
 	thief.send(hello())
@@ -309,17 +309,17 @@ func TestSecondSessionFromAnotherAddressIsRefused(t *testing.T) {
 	r.Close()
 	c.wait(t, "the first session ends", func() bool { return c.downs[s] != nil })
 	next := dialFrom(t, c, "127.0.0.2")
-	next.master(8)
+	next.master()
 	c.master(t, 8)
 }
 
 func TestSecondSessionFromTheSameAddressReplacesTheFirst(t *testing.T) {
 	c := asMaster(start(t, nil))
 	first := dial(t, c)
-	first.master(8)
+	first.master()
 	s := c.master(t, 8)
 	second := dial(t, c)
-	second.master(8)
+	second.master()
 	first.expectEnd()
 	next := c.master(t, 8)
 	if next == s || c.Session(8) != next {
@@ -338,7 +338,7 @@ func TestSecondSessionFromTheSameAddressReplacesTheFirst(t *testing.T) {
 func TestOnlyTheNewestRoleCounts(t *testing.T) {
 	c := start(t, nil)
 	r := dial(t, c)
-	r.handshake(8)
+	r.handshake()
 	eventually(t, "the ports are known", func() bool { return c.Session(8) != nil })
 	s := c.Session(8)
 	c.SetRole(openflow.Role{Master: true, Generation: 5})
@@ -357,12 +357,12 @@ func TestOnlyTheNewestRoleCounts(t *testing.T) {
 func TestANewTermOnItsWayIsNotStale(t *testing.T) {
 	c := asMaster(start(t, nil))
 	r := dial(t, c)
-	r.master(8)
+	r.master()
 	s := c.master(t, 8)
 	// Another server led with term 2 for a moment, and this one leads with term 3.
 	c.SetRole(openflow.Role{Master: true, Generation: 3})
 	h, body := r.expect(wire.TypeRoleRequest)
-	if err := s.Send(until(t), packetOut(t, 1, make([]byte, 60))); !errors.Is(err, openflow.ErrNotMaster) {
+	if err := s.Send(until(t), packetOut(t, make([]byte, 60))); !errors.Is(err, openflow.ErrNotMaster) {
 		t.Errorf("it writes under a term that isn't confirmed: %v", err)
 	}
 	status := []byte{0x4f, 0x4e, 0x46, 0, 0, 0, 0x07, 0x77, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2}
@@ -378,7 +378,7 @@ func TestANewTermOnItsWayIsNotStale(t *testing.T) {
 func TestRequestsThatTheSwitchRefuses(t *testing.T) {
 	c := asMaster(start(t, nil))
 	r := dial(t, c)
-	r.master(8)
+	r.master()
 	s := c.master(t, 8)
 	done := make(chan error, 1)
 	go func() { done <- s.Barrier(until(t)) }()

@@ -27,6 +27,10 @@ func TestManySwitchesAtOnce(t *testing.T) {
 		c.wait(t, "all switches are up", func() bool { return len(c.ups) == n*(round+1) })
 		most = max(most, runtime.NumGoroutine())
 		t.Logf("round %d: all are up after %s", round, time.Since(began))
+		var msgs []openflow.Message
+		for j := range each {
+			msgs = append(msgs, add(t, uint16(j), output(uint32(1+round%2))))
+		}
 		var wg sync.WaitGroup
 		for i := range switches {
 			wg.Go(func() {
@@ -34,10 +38,6 @@ func TestManySwitchesAtOnce(t *testing.T) {
 				if s == nil {
 					t.Errorf("switch %d has no session", i+1)
 					return
-				}
-				var msgs []openflow.Message
-				for j := range each {
-					msgs = append(msgs, add(t, uint16(j), output(uint32(1+round%2))))
 				}
 				if err := s.Bundle(until(t), msgs); err != nil {
 					t.Error(err)
@@ -67,5 +67,53 @@ func TestManySwitchesAtOnce(t *testing.T) {
 	defer c.recorder.mu.Unlock()
 	if len(c.downs) != n*(rounds-1) {
 		t.Errorf("%d sessions ended", len(c.downs))
+	}
+}
+
+// TestRolesChangeWhileSwitchesComeAndGo mixes everything that may happen at once,
+// and then wants all switches to be mastered with the last term.
+func TestRolesChangeWhileSwitchesComeAndGo(t *testing.T) {
+	const n, rounds = 20, 40
+	c := asMaster(start(t, nil))
+	switches := make([]*oftest.Switch, n)
+	for i := range switches {
+		switches[i] = oftest.New(model.DPID(i+1), "p1")
+		switches[i].Keep(t, c.addr)
+	}
+	msgs := []openflow.Message{add(t, 1, output(1)), add(t, 2, output(1)), openflow.DeleteFlows(1, 1, 1)}
+	ctx := until(t)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for g := range uint64(rounds) {
+			c.SetRole(openflow.Role{Master: g%3 != 0, Generation: g + 2})
+			time.Sleep(time.Millisecond)
+		}
+	})
+	for i, sw := range switches {
+		wg.Go(func() {
+			for round := range rounds {
+				if round%8 == i%8 {
+					sw.Disconnect()
+				}
+				if s := c.Session(sw.DPID()); s != nil {
+					// Each may fail, since roles and connections change; none may hang.
+					_ = s.Bundle(ctx, msgs)
+					_, _ = s.Flows(ctx, openflow.FlowQuery{Table: 0xff})
+				}
+			}
+		})
+	}
+	wg.Wait()
+	last := openflow.Role{Master: true, Generation: rounds + 10}
+	c.SetRole(last)
+	for _, sw := range switches {
+		eventually(t, "the switch confirms the last term and takes a bundle", func() bool {
+			s := c.Session(sw.DPID())
+			if s == nil {
+				return false
+			}
+			role, g := s.Role()
+			return role == model.RoleMaster && g == last.Generation && s.Bundle(ctx, msgs) == nil
+		})
 	}
 }

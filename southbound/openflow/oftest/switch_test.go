@@ -103,7 +103,9 @@ func TestWhatASwitchHoldsOutlivesItsConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.sw.Disconnect()
-	take(t, l.down)
+	if err := take(t, l.down); err == nil {
+		t.Error("a lost connection has no reason")
+	}
 	take(t, l.up)
 	if got := l.sw.Rules(); len(got) != 2 || got[0].Priority != 2 {
 		t.Errorf("rules %v", got)

@@ -270,3 +270,20 @@ func TestErrorsHaveTheNamesOfTheSpecification(t *testing.T) {
 		}
 	}
 }
+
+func TestPacketInMayCarryAnyMetadata(t *testing.T) {
+	fields := "80000004 00000007" + // in_port
+		"0001d204 00000021 0001d402 0005 0001d604 00000001 0001d810 00000000000000000000000000000001" + // ct_state, zone, mark, label
+		"00014204 00000005 0001de10 00000000000000000000000000000001" + // pkt_mark, xxreg0
+		"00015002 0001 80004c08 0000000000000065 00013e04 0a000001" + // tun_metadata0, tun_id, tun_src
+		"ffff5608 4f4e4600 00000001" + // an experimenter's field
+		"80005804 00000000 7fff0201 01" // packet_type, an unknown class
+	body := unhex("ffffffff 0005 01 1f 6b00000000000001")
+	body = append(append(body, matchOf(fields)...), 0, 0)
+	body = append(body, "frame"...)
+	m := append([]byte{4, TypePacketIn, 0, byte(HeaderLen + len(body)), 0, 0, 0, 0}, body...)
+	p, err := DecodePacketIn(m)
+	if err != nil || p.InPort != 7 || p.Cookie != 0x6b00000000000001 || p.Table != 31 || p.Reason != 1 || p.TotalLen != 5 || string(p.Data) != "frame" {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
