@@ -53,7 +53,10 @@ var defaultAccounts = []account{
 // accountSet is one version of the accounts. It never changes.
 type accountSet struct {
 	byName map[string]*account
-	file   fileVersion
+	// decoy is the hash that the passwords of unknown names are compared with;
+	// nil if no account has a hash.
+	decoy []byte
+	file  fileVersion
 }
 
 // fileVersion tells two versions of a file apart.
@@ -136,6 +139,9 @@ func (a *accounts) load() (*accountSet, error) {
 			return nil, fmt.Errorf("read the users file %s: %w", a.file, err)
 		}
 		set.file = v
+		for _, acc := range set.byName {
+			set.decoy = acc.hash
+		}
 	}
 	if a.defaults {
 		for i := range defaultAccounts {

@@ -30,7 +30,6 @@ type authenticator struct {
 	secret   []byte
 	slots    chan struct{} // taken by whoever computes a bcrypt hash
 	wait     time.Duration // for a slot
-	dummy    []byte        // what the passwords of unknown names are compared with
 
 	mu     sync.Mutex
 	right  map[credentialKey]verified
@@ -79,9 +78,6 @@ func newAuthenticator(c AccountsConfig, listen string, log *slog.Logger) (*authe
 	if _, err := rand.Read(a.secret); err != nil {
 		return nil, err
 	}
-	if a.dummy, err = bcrypt.GenerateFromPassword(a.secret, bcrypt.DefaultCost); err != nil {
-		return nil, err
-	}
 	return a, nil
 }
 
@@ -101,13 +97,6 @@ func (a *authenticator) request(r *http.Request) (*account, error) {
 // check says whose name and password these are.
 func (a *authenticator) check(ctx context.Context, name, password, from string) (*account, error) {
 	set := a.accounts.get()
-	key := a.key(name, password)
-	if acc, known := a.remembered(key, set); known {
-		if acc == nil {
-			return nil, errUnauthorized
-		}
-		return acc, nil
-	}
 	acc := set.byName[name]
 	if acc != nil && acc.hash == nil {
 		if subtle.ConstantTimeCompare([]byte(acc.password), []byte(password)) == 1 {
@@ -115,12 +104,22 @@ func (a *authenticator) check(ctx context.Context, name, password, from string) 
 		}
 		return nil, errUnauthorized
 	}
+	key := a.key(name, password)
+	if acc, known := a.remembered(key, set); known {
+		if acc == nil {
+			return nil, errUnauthorized
+		}
+		return acc, nil
+	}
 
 	// Unknown names take as long as known ones, and count together, so that an
 	// answer doesn't tell which names there are and trying names gives nothing.
-	hash, guarded := a.dummy, a.key(from, "")
+	hash, guarded := set.decoy, a.key(from, "")
 	if acc != nil {
 		hash, guarded = acc.hash, a.key(from, name)
+	}
+	if hash == nil {
+		return nil, errUnauthorized
 	}
 	if !a.mayGuess(guarded) {
 		return nil, errThrottled

@@ -1,12 +1,17 @@
 package rest
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"kvnet/model"
 	"kvnet/model/state"
@@ -114,17 +119,39 @@ func FuzzNodes(f *testing.F) {
 	})
 }
 
-// FuzzPath checks that any path is answered and never passes an id on that the
-// path does not name.
+// FuzzPath checks that any id leads through Location and the routes back to
+// itself, and that any path at all is answered without a failure.
 func FuzzPath(f *testing.F) {
-	for _, s := range []string{"/", "a%2Fb", "%zz", "..", "%2e%2e", "a?b#c", "%00", "%ff", "ä", "a b"} {
+	for _, s := range []string{"/", "a%2Fb", "%zz", "..", ".", "%2e%2e", "a?b#c", "%00", "%ff", "ä", "a b", "a;b", "exist", "a/", "\xff", "//", "+"} {
 		f.Add(s)
 	}
-	f.Fuzz(func(t *testing.T, id string) {
-		if u := unescapeUnreserved(escapeSegment(id)); id != "" {
-			back, err := url.PathUnescape(u)
-			if err != nil || back != id {
-				t.Fatalf("%q becomes %q, read as %q (%v)", id, u, back, err)
+	h := newBareServer(f, &faultyStore{}).handler
+	get := func(path string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.URL = &url.URL{Path: path}
+		if p, err := url.PathUnescape(path); err == nil {
+			r.URL = &url.URL{Path: p, RawPath: path}
+		}
+		r.Header.Set("Authorization", adminAuth)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if w := get("/" + s); w.Code >= 500 {
+			t.Fatalf("GET /%q: %d %s", s, w.Code, w.Body)
+		}
+		w := get(location(&http.Request{}, mm5Path+"/state/mer", s))
+		switch {
+		case s == "":
+		case !utf8.ValidString(s) || strings.Contains(s, "\x00"):
+			if w.Code != http.StatusBadRequest {
+				t.Fatalf("id %q: %d %s", s, w.Code, w.Body)
+			}
+		default:
+			var got struct{ NodeName string }
+			if err := json.Unmarshal(w.Body.Bytes(), &got); w.Code != http.StatusOK || err != nil || got.NodeName != s {
+				t.Fatalf("id %q: %d %s", s, w.Code, w.Body)
 			}
 		}
 	})
