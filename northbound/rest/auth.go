@@ -32,15 +32,10 @@ type authenticator struct {
 	wait     time.Duration // for a slot
 
 	mu     sync.Mutex
-	right  map[credentialKey]verified
-	wrong  map[credentialKey]*accountSet
+	set    *accountSet // the version of the accounts that right and wrong are about
+	right  map[credentialKey]*account
+	wrong  map[credentialKey]struct{}
 	guards map[credentialKey]*guard
-}
-
-// verified is a credential that was right for this version of the accounts.
-type verified struct {
-	set     *accountSet
-	account *account
 }
 
 // guard counts the wrong passwords of an address for a name.
@@ -71,8 +66,8 @@ func newAuthenticator(c AccountsConfig, listen string, log *slog.Logger) (*authe
 		secret:   make([]byte, 32),
 		slots:    make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 		wait:     3 * time.Second,
-		right:    map[credentialKey]verified{},
-		wrong:    map[credentialKey]*accountSet{},
+		right:    map[credentialKey]*account{},
+		wrong:    map[credentialKey]struct{}{},
 		guards:   map[credentialKey]*guard{},
 	}
 	if _, err := rand.Read(a.secret); err != nil {
@@ -128,14 +123,14 @@ func (a *authenticator) check(ctx context.Context, name, password, from string) 
 	if err != nil {
 		return nil, err
 	}
-	if !right || acc == nil {
-		a.remember(func() { put(a.wrong, key, set) })
+	if !right {
+		acc = nil
+	}
+	a.remember(key, set, acc)
+	if acc == nil {
 		return nil, errUnauthorized
 	}
-	a.remember(func() {
-		put(a.right, key, verified{set, acc})
-		delete(a.guards, guarded)
-	})
+	a.calm(guarded)
 	return acc, nil
 }
 
@@ -151,21 +146,42 @@ func (a *authenticator) key(x, y string) credentialKey {
 }
 
 // remembered says what is known about a credential for this version of the
-// accounts; the account is nil if it is wrong.
+// accounts; the account is nil if it is wrong. With another version all that was
+// known is dropped.
 func (a *authenticator) remembered(key credentialKey, set *accountSet) (acc *account, known bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if v, ok := a.right[key]; ok && v.set == set {
-		return v.account, true
+	if a.set != set {
+		clear(a.right)
+		clear(a.wrong)
+		a.set = set
 	}
-	s, ok := a.wrong[key]
-	return nil, ok && s == set
+	if acc := a.right[key]; acc != nil {
+		return acc, true
+	}
+	_, wrong := a.wrong[key]
+	return nil, wrong
 }
 
-func (a *authenticator) remember(f func()) {
+// remember keeps what was found out about a credential, unless the accounts have
+// changed meanwhile.
+func (a *authenticator) remember(key credentialKey, set *accountSet, acc *account) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	f()
+	switch {
+	case a.set != set:
+	case acc == nil:
+		put(a.wrong, key, struct{}{})
+	default:
+		put(a.right, key, acc)
+	}
+}
+
+// calm forgets the wrong passwords that came before a right one.
+func (a *authenticator) calm(guarded credentialKey) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.guards, guarded)
 }
 
 // put stores into a map that never grows beyond maxCredentials; a random other

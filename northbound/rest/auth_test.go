@@ -210,7 +210,7 @@ func TestWrongPasswordIsRememberedToo(t *testing.T) {
 		t.Errorf("the right password after one wrong one: %v", err)
 	}
 	for i := range 3 * maxCredentials {
-		put(a.wrong, a.key("x", fmt.Sprint(i)), nil)
+		put(a.wrong, a.key("x", fmt.Sprint(i)), struct{}{})
 	}
 	if len(a.wrong) > maxCredentials {
 		t.Errorf("%d credentials are remembered", len(a.wrong))

@@ -21,6 +21,7 @@ func (d *discard) WriteHeader(int)             {}
 // BenchmarkGet measures the handler alone: one network, and lists, beside a
 // route of gin that does nothing but answer a fixed JSON.
 func BenchmarkGet(b *testing.B) {
+	gin.SetMode(gin.ReleaseMode)
 	trivial := gin.New()
 	trivial.GET("/x", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"a": 1}) })
 	b.Run("trivial", func(b *testing.B) { benchmark(b, trivial, "/x") })

@@ -91,7 +91,7 @@ func isNull(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == 'n' }
 
 // members returns those members of an object that want names. Keys are compared
 // exactly; of duplicates the last one counts.
-func members(raw json.RawMessage, want map[string]int) (map[string]json.RawMessage, error) {
+func members(raw json.RawMessage, want map[string]bool) (map[string]json.RawMessage, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if _, err := dec.Token(); err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func members(raw json.RawMessage, want map[string]int) (map[string]json.RawMessa
 			return nil, err
 		}
 		if k, ok := t.(string); ok {
-			if _, ok := want[k]; ok {
+			if want[k] {
 				out[k] = v
 			}
 		}

@@ -77,7 +77,7 @@ type fieldInfo struct {
 
 type typeInfo struct {
 	fields []fieldInfo
-	names  map[string]int
+	names  map[string]bool
 }
 
 var typeInfos sync.Map // reflect.Type → *typeInfo
@@ -86,13 +86,13 @@ func infoOf(t reflect.Type) *typeInfo {
 	if x, ok := typeInfos.Load(t); ok {
 		return x.(*typeInfo)
 	}
-	info := &typeInfo{names: map[string]int{}}
+	info := &typeInfo{names: map[string]bool{}}
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
 		if name == "" || name == "-" || t.Field(i).Tag.Get("read") == "-" {
 			continue
 		}
-		info.names[name] = i
+		info.names[name] = true
 		info.fields = append(info.fields, fieldInfo{name, i, strings.Contains(t.Field(i).Tag.Get("validate"), "dive,"+tagAddress)})
 	}
 	x, _ := typeInfos.LoadOrStore(t, info)

@@ -4,4 +4,9 @@
 // leniently as ONOS's codecs do, then validated, and then turned into an object
 // of package model. Answers go the other way. Only this package knows ONOS's
 // JSON, and only this package imports gin.
+//
+// A call is a row of the route table (routes.go): what it reads and answers, who
+// may call it, and its handler. HEAD, OPTIONS, Allow, content negotiation, roles,
+// limits, metrics and the audit log follow from the row. Handlers return an
+// apiError to refuse a request.
 package rest

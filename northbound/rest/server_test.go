@@ -5,20 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/gin-gonic/gin"
-
 	"kvnet/cluster/store"
-	"kvnet/model"
 	"kvnet/model/state"
 )
 
@@ -252,99 +247,6 @@ type broken struct{ quiet }
 
 func (broken) Switches() []SwitchView { panic("out of order") }
 
-// watching is an Inspector with something to tell.
-type watching struct{}
-
-func (watching) Flows(string, string) FlowsReport {
-	return FlowsReport{
-		Flows: []FlowView{
-			{Switch: "of:0000000000000001", Owner: "snat/r1", Rule: "table=31,actions=drop", State: "installed"},
-			{Switch: "of:0000000000000002", Owner: "snat/r1/port/a", Rule: "table=31,actions=drop", State: "refused", Reason: "a<b"},
-			{Switch: "of:0000000000000001", Owner: "snat/r10", Rule: "table=32,actions=drop", State: "pending"},
-		},
-		Waiting: []WaitingView{{"snat/r1", "network n"}, {"lb/web", "port"}},
-	}
-}
-
-func (watching) Switches() []SwitchView {
-	return []SwitchView{{ID: "of:0000000000000001", Address: "10.0.0.1:5", Node: "gw", Role: model.RoleMaster,
-		Generation: 1<<63 + 1, Flows: 5, Groups: 1, LastError: "e", Connected: true}}
-}
-
-func (watching) Cluster() []MemberView {
-	return []MemberView{{"kvnet", "127.0.0.1", 7946, "READY", time.UnixMilli(1700000000123)}}
-}
-
-func TestInspection(t *testing.T) {
-	l := newLab(t, func(c *Config) { c.Inspector = watching{} })
-	const (
-		f1 = `{"switch":"of:0000000000000001","owner":"snat/r1","rule":"table=31,actions=drop","state":"installed","reason":""}`
-		f2 = `{"switch":"of:0000000000000002","owner":"snat/r1/port/a","rule":"table=31,actions=drop","state":"refused","reason":"a<b"}`
-		f3 = `{"switch":"of:0000000000000001","owner":"snat/r10","rule":"table=32,actions=drop","state":"pending","reason":""}`
-		w1 = `{"owner":"snat/r1","for":"network n"}`
-		w2 = `{"owner":"lb/web","for":"port"}`
-	)
-	for query, want := range map[string]string{
-		"":                          `{"flows":[` + f1 + `,` + f2 + `,` + f3 + `],"waiting":[` + w1 + `,` + w2 + `]}`,
-		"?owner=snat%2Fr1":          `{"flows":[` + f1 + `,` + f2 + `],"waiting":[` + w1 + `]}`,
-		"?owner=snat":               `{"flows":[` + f1 + `,` + f2 + `,` + f3 + `],"waiting":[` + w1 + `]}`,
-		"?switch=of:1&owner=snat/":  `{"flows":[` + f1 + `,` + f3 + `],"waiting":[` + w1 + `]}`,
-		"?owner=sna":                `{"flows":[],"waiting":[]}`,
-		"?switch=of:3&owner=lb/web": `{"flows":[],"waiting":[` + w2 + `]}`,
-	} {
-		if r := l.must(200, "GET", ownPath+"/flows"+query, ""); string(r.body) != want {
-			t.Errorf("flows%s: %s\nwant %s", query, r.body, want)
-		}
-	}
-	l.must(400, "GET", ownPath+"/flows?switch=br-int", "")
-	if r := l.must(200, "GET", ownPath+"/switches", ""); string(r.body) != `{"switches":[{"id":"of:0000000000000001","address":"10.0.0.1:5","node":"gw",`+
-		`"role":"MASTER","generation":9223372036854775809,"flows":5,"groups":1,"lastError":"e","connected":true}]}` {
-		t.Errorf("switches %s", r.body)
-	}
-	if r := l.must(200, "GET", "/onos/v1/cluster", ""); string(r.body) != `{"nodes":[{"id":"kvnet","ip":"127.0.0.1","tcpPort":7946,"status":"READY","lastUpdate":"1700000000123"}]}` {
-		t.Errorf("cluster %s", r.body)
-	}
-}
-
-func TestMetrics(t *testing.T) {
-	l := newLab(t)
-	l.must(200, "GET", networksPath, "")
-	l.must(404, "GET", networksPath+"/x", "")
-	l.call("FOO", networksPath, "")
-	l.send("GET", networksPath, nil, nil)
-	l.must(404, "GET", "/nowhere", "")
-	get := func(path string) *http.Response {
-		resp, err := l.client.Get("http://" + l.server.MetricsAddr().String() + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp
-	}
-	resp := get("/metrics")
-	b, err := io.ReadAll(resp.Body)
-	_ = resp.Body.Close()
-	if err != nil || resp.StatusCode != 200 {
-		t.Fatalf("metrics: %d %v", resp.StatusCode, err)
-	}
-	for _, want := range []string{
-		`kvnet_build_info{goversion="`, `version="test"} 1`,
-		`kvnet_rest_request_duration_seconds_count{method="GET",route="` + networksPath + `",status="200"} 1`,
-		`kvnet_rest_request_duration_seconds_count{method="GET",route="` + networksPath + `/:id",status="404"} 1`,
-		`kvnet_rest_request_duration_seconds_count{method="other",route="none",status="405"} 1`,
-		`kvnet_rest_request_duration_seconds_count{method="GET",route="none",status="404"} 1`,
-		`kvnet_rest_auth_failures_total 1`,
-	} {
-		if !bytes.Contains(b, []byte(want)) {
-			t.Errorf("the metrics lack %s", want)
-		}
-	}
-	resp = get("/other")
-	_ = resp.Body.Close()
-	if resp.StatusCode != 404 || resp.Header.Get("Content-Type") != jsonType {
-		t.Errorf("beside the metrics: %d %v", resp.StatusCode, resp.Header)
-	}
-}
-
 func TestServeEndsWithItsContext(t *testing.T) {
 	st := &faultyStore{block: make(chan struct{})}
 	s := newBareServer(t, st)
@@ -408,52 +310,3 @@ func TestNewRefusesWhatCantWork(t *testing.T) {
 		}
 	}
 }
-
-func TestAcceptAndContentType(t *testing.T) {
-	for header, want := range map[string]bool{
-		"": true, "*/*": true, "application/json": true, "application/*": true, "Application/JSON ; q=0.5": true,
-		"text/html, application/json;q=0.1": true, "text/html,*/*;q=0.8": true, "text/plain": false, "application/xml": false,
-		"application/json;q=0": false, "*/*, application/json;q=0": false, "*/*;q=0": false, "application/json;version=1": true,
-	} {
-		r := &http.Request{Header: http.Header{"Accept": {header}}}
-		if got := acceptsJSON(r); got != want {
-			t.Errorf("Accept %q: %v", header, got)
-		}
-	}
-	for header, want := range map[string]bool{
-		"": true, "application/json": true, "application/json; charset=utf-8": true, "APPLICATION/JSON": true, "application/json; charset": true,
-		"text/plain": false, "application/json+x": false, "application/merge-patch+json": false, "zzz": false,
-	} {
-		r := &http.Request{Header: http.Header{"Content-Type": {header}}}
-		if got := sendsJSON(r); got != want {
-			t.Errorf("Content-Type %q: %v", header, got)
-		}
-	}
-}
-
-func TestNumbersBecomeTextAsInJava(t *testing.T) {
-	for in, want := range map[string]string{
-		"5": "5", "-0": "0", "123456789012345678901234567890": "123456789012345678901234567890", "1.50": "1.5", "1e3": "1000.0",
-		"1e7": "1.0E7", "12345678.9": "1.23456789E7", "0.001": "0.001", "1e-4": "1.0E-4", "0.0": "0.0", "-2.5e-5": "-2.5E-5",
-	} {
-		if got := numberText(in); got != want {
-			t.Errorf("%s: %s, want %s", in, got, want)
-		}
-	}
-}
-
-// TestWarningCantBreakTheHeader: what stands in a Warning may come from outside.
-func TestWarningCantBreakTheHeader(t *testing.T) {
-	w := &headerOnly{http.Header{}}
-	c := gin.CreateTestContextOnly(w, gin.New())
-	warn(c, "a\"b\r\nX: y ä")
-	if got := w.h.Get("Warning"); got != `199 kvnet "a\"b\r\nX: y \u00e4"` {
-		t.Errorf("Warning %s", got)
-	}
-}
-
-type headerOnly struct{ h http.Header }
-
-func (w *headerOnly) Header() http.Header         { return w.h }
-func (w *headerOnly) Write(b []byte) (int, error) { return len(b), nil }
-func (w *headerOnly) WriteHeader(int)             {}

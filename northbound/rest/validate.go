@@ -29,15 +29,15 @@ func newValidator() *validator.Validate {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		return name
 	})
-	text := func(ok func(string) bool) validator.Func {
+	each := func(ok func(string) bool) validator.Func {
 		return func(fl validator.FieldLevel) bool { return ok(fl.Field().String()) }
 	}
 	for tag, f := range map[string]validator.Func{
-		tagAddress: text(func(s string) bool { _, err := parseAddress(s); return err == nil }),
-		tagPrefix:  text(func(s string) bool { _, err := parsePrefix(s); return err == nil }),
-		tagCIDR:    text(func(s string) bool { _, err := parsePrefix(s); return err == nil }),
-		tagMAC:     text(func(s string) bool { m, err := model.ParseMAC(s); return err == nil && !m.IsZero() }),
-		tagDevice:  text(func(s string) bool { return deviceIDFault(s) == "" }),
+		tagAddress: each(func(s string) bool { _, err := parseAddress(s); return err == nil }),
+		tagPrefix:  each(func(s string) bool { _, err := parsePrefix(s); return err == nil }),
+		tagCIDR:    each(func(s string) bool { _, err := parsePrefix(s); return err == nil }),
+		tagMAC:     each(func(s string) bool { m, err := model.ParseMAC(s); return err == nil && !m.IsZero() }),
+		tagDevice:  each(func(s string) bool { return deviceIDFault(s) == "" }),
 	} {
 		if err := v.RegisterValidation(tag, f); err != nil {
 			panic("northbound/rest: validation " + tag + ": " + err.Error())
