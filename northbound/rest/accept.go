@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"errors"
 	"mime"
 	"net/http"
 	"strconv"
@@ -17,7 +18,7 @@ func sendsJSON(r *http.Request) bool {
 		return true
 	}
 	t, _, err := mime.ParseMediaType(h)
-	return (err == nil || err == mime.ErrInvalidMediaParameter) && t == jsonType
+	return (err == nil || errors.Is(err, mime.ErrInvalidMediaParameter)) && t == jsonType
 }
 
 // acceptsJSON tells whether the client takes JSON as an answer. The most specific

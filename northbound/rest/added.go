@@ -190,7 +190,8 @@ func (s *Server) createAdded(c *gin.Context, r *resource) error {
 	}
 	s.settle(c, rev)
 	c.Header("Location", location(c.Request, r.path, o.key()))
-	return empty(c, http.StatusCreated)
+	empty(c, http.StatusCreated)
+	return nil
 }
 
 func (s *Server) updateAdded(c *gin.Context, r *resource) error {
@@ -216,7 +217,8 @@ func (s *Server) updateAdded(c *gin.Context, r *resource) error {
 		return storeFault(err)
 	}
 	s.settle(c, rev)
-	return empty(c, http.StatusOK)
+	empty(c, http.StatusOK)
+	return nil
 }
 
 func (s *Server) deleteAdded(c *gin.Context, r *resource) error {
@@ -236,5 +238,6 @@ func (s *Server) deleteAdded(c *gin.Context, r *resource) error {
 		return storeFault(err)
 	}
 	s.settle(c, rev)
-	return empty(c, http.StatusNoContent)
+	empty(c, http.StatusNoContent)
+	return nil
 }

@@ -33,10 +33,9 @@ func answer(c *gin.Context, status int, v any) error {
 }
 
 // empty writes an answer without a body.
-func empty(c *gin.Context, status int) error {
+func empty(c *gin.Context, status int) {
 	c.Status(status)
 	c.Writer.WriteHeaderNow()
-	return nil
 }
 
 // fail writes a refusal.
@@ -80,7 +79,7 @@ func (s *Server) outermost(c *gin.Context) {
 	s.metrics.inFlight.Inc()
 	defer func() {
 		if p := recover(); p != nil {
-			if p == http.ErrAbortHandler {
+			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(p)
 			}
 			s.log.Error("REST handler panicked", "path", c.Request.URL.EscapedPath(), "panic", p, "stack", string(debug.Stack()))

@@ -17,7 +17,7 @@ func (*floatingIPJSON) entity() string { return "KubevirtFloatingIp" }
 
 func (i *floatingIPJSON) check(f *faults) {
 	if *i.ID == "" {
-		f.add("id", "id is empty: Kubevirt floating IP ID cannot be null")
+		f.add("id is empty: Kubevirt floating IP ID cannot be null")
 	}
 }
 

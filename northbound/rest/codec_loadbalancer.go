@@ -29,7 +29,7 @@ func (*loadBalancerJSON) entity() string { return "KubevirtLoadBalancer" }
 
 func (l *loadBalancerJSON) check(f *faults) {
 	if *l.Name == "" {
-		f.add("name", "name is empty: Kubevirt load balancer name cannot be null")
+		f.add("name is empty: Kubevirt load balancer name cannot be null")
 	}
 	for i := range l.Rules {
 		l.Rules[i].check(f, l.entity(), fmt.Sprintf("rules[%d]", i))
@@ -54,13 +54,13 @@ func (r *loadBalancerRuleJSON) check(f *faults, entity, path string) {
 		name := joinPath(path, p.name)
 		switch {
 		case p.value == nil:
-			f.add(name, "%s is required in %s for the protocol %s", name, entity, *r.Protocol)
+			f.add("%s is required in %s for the protocol %s", name, entity, *r.Protocol)
 		case *p.value < 1 || *p.value > 65535:
-			f.add(name, "%s %d is no port from 1 to 65535", name, *p.value)
+			f.add("%s %d is no port from 1 to 65535", name, *p.value)
 		}
 	}
 	if len(*f) == before && *r.PortMin > *r.PortMax {
-		f.add(path, "%s: portRangeMin %d is greater than portRangeMax %d", path, *r.PortMin, *r.PortMax)
+		f.add("%s: portRangeMin %d is greater than portRangeMax %d", path, *r.PortMin, *r.PortMax)
 	}
 }
 

@@ -35,7 +35,7 @@ func (*networkJSON) entity() string { return "KubevirtNetwork" }
 
 func (n *networkJSON) check(f *faults) {
 	if *n.NetworkID == "" {
-		f.add("networkId", "networkId is empty: Kubernetes network ID cannot be null")
+		f.add("networkId is empty: Kubernetes network ID cannot be null")
 	}
 	n.checkSegment(f)
 	n.IPPool.check(f)
@@ -46,7 +46,7 @@ func (n *networkJSON) check(f *faults) {
 		}
 		d := prefix(r.Destination).String()
 		if bare[d] {
-			f.add("hostRoutes", "hostRoutes has the destination %s without nexthop twice", d)
+			f.add("hostRoutes has the destination %s without nexthop twice", d)
 		}
 		bare[d] = true
 	}
@@ -54,7 +54,7 @@ func (n *networkJSON) check(f *faults) {
 
 func (p *ipPoolJSON) check(f *faults) {
 	if address(p.Start).Is4() != address(p.End).Is4() {
-		f.add("ipPool", "ipPool goes from %s to %s: both must be IPv4 or both IPv6", *p.Start, *p.End)
+		f.add("ipPool goes from %s to %s: both must be IPv4 or both IPv6", *p.Start, *p.End)
 	}
 }
 
@@ -70,11 +70,11 @@ func (n *networkJSON) checkSegment(f *faults) {
 		limit = 4094
 	}
 	if n.SegmentID == nil {
-		f.add("segmentId", "segmentId is required in a %s of type %s: Network segmentId cannot be null", n.entity(), *n.Type)
+		f.add("segmentId is required in a %s of type %s: Network segmentId cannot be null", n.entity(), *n.Type)
 		return
 	}
 	if id, err := strconv.ParseUint(*n.SegmentID, 10, 32); err != nil || id < 1 || id > limit {
-		f.add("segmentId", "segmentId %q is no number from 1 to %d, which a network of type %s needs", shown(*n.SegmentID), limit, *n.Type)
+		f.add("segmentId %q is no number from 1 to %d, which a network of type %s needs", shown(*n.SegmentID), limit, *n.Type)
 	}
 }
 

@@ -37,7 +37,7 @@ func (n *nodesJSON) check(f *faults) {
 	for i := range *n.Nodes {
 		x := &(*n.Nodes)[i]
 		if *x.Hostname == "" {
-			f.add("hostname", "nodes[%d].hostname is empty: KubeVirt node hostname cannot be null", i)
+			f.add("nodes[%d].hostname is empty: KubeVirt node hostname cannot be null", i)
 		}
 	}
 }

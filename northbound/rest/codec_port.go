@@ -22,10 +22,10 @@ func (*portJSON) entity() string { return "KubevirtPort" }
 
 func (p *portJSON) check(f *faults) {
 	if *p.NetworkID == "" {
-		f.add("networkId", "networkId is empty: Kubevirt port network ID cannot be null")
+		f.add("networkId is empty: Kubevirt port network ID cannot be null")
 	}
 	if _, ok := portNumber(p.PortNumber); !ok {
-		f.add("portNumber", "portNumber %q is no unsigned number of 32 bits in decimal, hexadecimal (0x…) or octal (0…)", shown(*p.PortNumber))
+		f.add("portNumber %q is no unsigned number of 32 bits in decimal, hexadecimal (0x…) or octal (0…)", shown(*p.PortNumber))
 	}
 }
 

@@ -48,10 +48,10 @@ func (*routerJSON) entity() string { return "KubevirtRouter" }
 
 func (r *routerJSON) check(f *faults) {
 	if *r.Name == "" {
-		f.add("name", "name is empty: Kubevirt router name cannot be null")
+		f.add("name is empty: Kubevirt router name cannot be null")
 	}
 	if len(r.External) > 1 {
-		f.add("external", "external has %d entries, a router has one external network", len(r.External))
+		f.add("external has %d entries, a router has one external network", len(r.External))
 	}
 }
 

@@ -33,7 +33,7 @@ func (*securityGroupJSON) entity() string { return "KubevirtSecurityGroup" }
 
 func (g *securityGroupJSON) check(f *faults) {
 	if *g.ID == "" {
-		f.add("id", "id is empty: Kubevirt security group ID cannot be null")
+		f.add("id is empty: Kubevirt security group ID cannot be null")
 	}
 	for i := range g.Rules {
 		g.Rules[i].check(f, fmt.Sprintf("rules[%d]", i))
@@ -48,13 +48,13 @@ func (r *securityGroupRuleJSON) check(f *faults, path string) {
 	}{{"portRangeMin", r.PortMin}, {"portRangeMax", r.PortMax}} {
 		if p.value != nil && (*p.value < 0 || *p.value > 65535) {
 			name := joinPath(path, p.name)
-			f.add(name, "%s %d is no port from 0 to 65535", name, *p.value)
+			f.add("%s %d is no port from 0 to 65535", name, *p.value)
 		}
 	}
 	proto := text(r.Protocol)
 	hasPorts := strings.EqualFold(proto, "TCP") || strings.EqualFold(proto, "UDP")
 	if len(*f) == before && hasPorts && r.PortMin != nil && r.PortMax != nil && *r.PortMin > *r.PortMax {
-		f.add(path, "%s: portRangeMin %d is greater than portRangeMax %d", path, *r.PortMin, *r.PortMax)
+		f.add("%s: portRangeMin %d is greater than portRangeMax %d", path, *r.PortMin, *r.PortMax)
 	}
 }
 

@@ -3,6 +3,7 @@ package rest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -18,22 +19,22 @@ func (d *decoder) text(raw json.RawMessage, path string) (string, bool) {
 	case '"':
 		var s string
 		if err := json.Unmarshal(raw, &s); err != nil {
-			d.add(path, "%s is not a valid text: %s", path, err.Error())
+			d.add("%s is not a valid text: %s", path, err.Error())
 			return "", false
 		}
 		if strings.IndexByte(s, 0) >= 0 {
-			d.add(path, "%s has a NUL character", path)
+			d.add("%s has a NUL character", path)
 			return "", false
 		}
 		if hasLoneSurrogate(raw, s) {
-			d.add(path, "%s has half of a surrogate pair, which is no character", path)
+			d.add("%s has half of a surrogate pair, which is no character", path)
 			return "", false
 		}
 		return s, true
 	case 't', 'f':
 		return string(raw), true
 	case '{', '[':
-		d.add(path, "%s is %s, a text is needed", path, jsonKind(raw))
+		d.add("%s is %s, a text is needed", path, jsonKind(raw))
 		return "", false
 	}
 	return numberText(string(raw)), true
@@ -93,21 +94,21 @@ func (d *decoder) integer(raw json.RawMessage, path string) (int32, bool) {
 	case 'f':
 		return 0, true
 	case '{', '[':
-		d.add(path, "%s is %s, a number is needed", path, jsonKind(raw))
+		d.add("%s is %s, a number is needed", path, jsonKind(raw))
 		return 0, false
 	}
 	if strings.ContainsAny(written, "xXpP_") { // forms of Go, not of JSON
-		d.add(path, "%s %q is no number", path, shown(written))
+		d.add("%s %q is no number", path, shown(written))
 		return 0, false
 	}
 	f, err := strconv.ParseFloat(written, 64)
 	f = math.Trunc(f)
-	if numErr, ok := err.(*strconv.NumError); ok && numErr.Err == strconv.ErrSyntax || math.IsNaN(f) {
-		d.add(path, "%s %q is no number", path, shown(written))
+	if errors.Is(err, strconv.ErrSyntax) || math.IsNaN(f) {
+		d.add("%s %q is no number", path, shown(written))
 		return 0, false
 	}
 	if f < math.MinInt32 || f > math.MaxInt32 {
-		d.add(path, "%s %s is out of range: it must fit in 32 bits", path, shown(written))
+		d.add("%s %s is out of range: it must fit in 32 bits", path, shown(written))
 		return 0, false
 	}
 	return int32(f), true
@@ -120,7 +121,7 @@ func (d *decoder) boolean(raw json.RawMessage, path string) (value, ok bool) {
 	case 't', 'f':
 		return raw[0] == 't', true
 	case '{', '[':
-		d.add(path, "%s is %s, true or false is needed", path, jsonKind(raw))
+		d.add("%s is %s, true or false is needed", path, jsonKind(raw))
 		return false, false
 	case '"':
 		s, ok := d.text(raw, path)
@@ -133,7 +134,7 @@ func (d *decoder) boolean(raw json.RawMessage, path string) (value, ok bool) {
 		case "false":
 			return false, true
 		}
-		d.add(path, "%s %q is neither true nor false", path, shown(s))
+		d.add("%s %q is neither true nor false", path, shown(s))
 		return false, false
 	}
 	f, err := strconv.ParseFloat(string(raw), 64)

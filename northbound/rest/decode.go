@@ -102,13 +102,13 @@ func infoOf(t reflect.Type) *typeInfo {
 // object reads an object into the struct v.
 func (d *decoder) object(raw json.RawMessage, v reflect.Value, path string) {
 	if raw[0] != '{' {
-		d.add(path, "%s is %s, an object is needed", path, jsonKind(raw))
+		d.add("%s is %s, an object is needed", path, jsonKind(raw))
 		return
 	}
 	info := infoOf(v.Type())
 	m, err := members(raw, info.names)
 	if err != nil {
-		d.add(path, "%s can't be read: %s", path, err.Error())
+		d.add("%s can't be read: %s", path, err.Error())
 		return
 	}
 	for _, f := range info.fields {
@@ -149,7 +149,7 @@ func (d *decoder) value(raw json.RawMessage, v reflect.Value, path string, addre
 	case *[]string:
 		d.each(raw, path, func(x json.RawMessage, path string) {
 			if isNull(x) && !addresses {
-				d.add(path, "%s is null, a text is needed", path)
+				d.add("%s is null, a text is needed", path)
 				return
 			}
 			if s, ok := d.text(x, path); ok {
@@ -182,15 +182,15 @@ func (d *decoder) value(raw json.RawMessage, v reflect.Value, path string, addre
 // each calls f for the elements of an array.
 func (d *decoder) each(raw json.RawMessage, path string, f func(raw json.RawMessage, path string)) {
 	if raw[0] != '[' {
-		d.add(path, "%s is %s, an array is needed", path, jsonKind(raw))
+		d.add("%s is %s, an array is needed", path, jsonKind(raw))
 		return
 	}
 	list, err := elements(raw)
 	if errors.Is(err, errTooMany) {
-		d.add(path, "%s has more than %d elements", path, maxElements)
+		d.add("%s has more than %d elements", path, maxElements)
 		return
 	} else if err != nil {
-		d.add(path, "%s can't be read: %s", path, err.Error())
+		d.add("%s can't be read: %s", path, err.Error())
 		return
 	}
 	for i, x := range list {

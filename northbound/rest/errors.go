@@ -30,20 +30,15 @@ func badRequest(format string, args ...any) *apiError {
 	return refuse(http.StatusBadRequest, format, args...)
 }
 
-// fault is one thing that is wrong with a body: the field by its JSON path, and
-// a sentence.
-type fault struct {
-	field, sentence string
-}
-
 // maxFaults bounds the number of sentences in one answer.
 const maxFaults = 8
 
-// faults are what is wrong with a body.
-type faults []fault
+// faults are sentences about what is wrong with a body. Each names the field by
+// its JSON path.
+type faults []string
 
-func (f *faults) add(field, format string, args ...any) {
-	*f = append(*f, fault{field, fmt.Sprintf(format, args...)})
+func (f *faults) add(format string, args ...any) {
+	*f = append(*f, fmt.Sprintf(format, args...))
 }
 
 // err gives the answer for the faults, nil if there are none.
@@ -60,7 +55,7 @@ func (f faults) err() error {
 		if i > 0 {
 			b.WriteString("; ")
 		}
-		b.WriteString(x.sentence)
+		b.WriteString(x)
 	}
 	return badRequest("%s", b.String())
 }

@@ -80,7 +80,7 @@ func (b *budget) read(r io.Reader, limit int64) (body []byte, taken int64, err e
 		if int64(len(out)) > limit {
 			return nil, taken, errBodyTooLong
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return out, taken, nil
 		}
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -190,7 +191,7 @@ func TestHeaderMustArriveInTime(t *testing.T) {
 	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := bufio.NewReader(c).ReadString('x'); err != io.EOF && !isReset(err) {
+	if _, err := bufio.NewReader(c).ReadString('x'); !errors.Is(err, io.EOF) && !isReset(err) {
 		t.Errorf("a header that never ends: %v, want the end of the connection", err)
 	}
 	c = l.slow("POST " + networksPath + " HTTP/1.1\r\nHost: x\r\nAuthorization: " + adminAuth + "\r\nContent-Length: 500\r\n\r\n{")

@@ -75,7 +75,8 @@ func (s *Server) createNetwork(c *gin.Context) error {
 		warn(c, w)
 	}
 	c.Header("Location", location(c.Request, networksPath, n.key()))
-	return empty(c, http.StatusCreated)
+	empty(c, http.StatusCreated)
+	return nil
 }
 
 func (s *Server) updateNetwork(c *gin.Context) error {
@@ -104,7 +105,8 @@ func (s *Server) updateNetwork(c *gin.Context) error {
 	for _, w := range n.warnings() {
 		warn(c, w)
 	}
-	return empty(c, http.StatusOK)
+	empty(c, http.StatusOK)
+	return nil
 }
 
 func (s *Server) deleteNetwork(c *gin.Context) error {
@@ -121,5 +123,6 @@ func (s *Server) deleteNetwork(c *gin.Context) error {
 		return storeFault(err)
 	}
 	s.settle(c, rev)
-	return empty(c, http.StatusNoContent)
+	empty(c, http.StatusNoContent)
+	return nil
 }

@@ -99,7 +99,8 @@ func (s *Server) createNodes(c *gin.Context) error {
 		segments = []string{*list[0].Hostname}
 	}
 	c.Header("Location", location(c.Request, nodesPath, segments...))
-	return empty(c, http.StatusCreated)
+	empty(c, http.StatusCreated)
+	return nil
 }
 
 // errNodeAbsent ends a PUT that names a node which doesn't exist.
@@ -133,12 +134,14 @@ func (s *Server) updateNodes(c *gin.Context) error {
 		return changes, nil
 	})
 	if errors.Is(err, errNodeAbsent) {
-		return empty(c, http.StatusNotModified)
+		empty(c, http.StatusNotModified)
+		return nil
 	} else if err != nil {
 		return err
 	}
 	s.settle(c, rev)
-	return empty(c, http.StatusOK)
+	empty(c, http.StatusOK)
+	return nil
 }
 
 // putAttempts bounds how often a write of several nodes is planned anew because
@@ -196,7 +199,7 @@ func bridgesTaken(db state.Snapshot, changes []store.Write) error {
 			id    model.DeviceID
 		}{{"integrationBridge", n.IntegrationBridge}, {"tunnelBridge", n.TunnelBridge}} {
 			if host, ok := owner[sameBridge(b.id)]; ok && host != n.Hostname {
-				f.add(b.field, "%s of node %q: %s is a bridge of node %q already", b.field, shown(n.Hostname), b.id, shown(host))
+				f.add("%s of node %q: %s is a bridge of node %q already", b.field, shown(n.Hostname), b.id, shown(host))
 			}
 			owner[sameBridge(b.id)] = n.Hostname
 		}
@@ -225,12 +228,14 @@ func (s *Server) deleteNode(c *gin.Context) error {
 	defer cancel()
 	rev, err := s.store.Delete(ctx, model.KindNode, host)
 	if errors.Is(err, store.ErrNotFound) {
-		return empty(c, http.StatusNotModified)
+		empty(c, http.StatusNotModified)
+		return nil
 	} else if err != nil {
 		return storeFault(err)
 	}
 	s.settle(c, rev)
-	return empty(c, http.StatusNoContent)
+	empty(c, http.StatusNoContent)
+	return nil
 }
 
 // requestInit asks for the bootstrap of a node once more.

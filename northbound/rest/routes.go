@@ -108,6 +108,7 @@ func (s *Server) serve(r route) gin.HandlerFunc {
 	}
 }
 
+// pass takes a request through all that may refuse it, to its handler.
 func (s *Server) pass(c *gin.Context, r *route) error {
 	if !r.public {
 		if err := s.authenticate(c); err != nil {

@@ -55,7 +55,7 @@ func validateTags(e edge, f *faults) {
 	}
 	for _, fe := range list {
 		_, path, _ := strings.Cut(fe.Namespace(), ".")
-		f.add(path, "%s", sentence(e.entity(), path, fe))
+		f.add("%s", sentence(e.entity(), path, fe))
 	}
 }
 
