@@ -37,6 +37,9 @@ type Config struct {
 	// Logger gets what goes wrong. Default slog.Default().
 	Logger *slog.Logger
 
+	// Observer hears of every operation; nil: nobody does.
+	Observer Observer
+
 	// OpTimeout is the deadline of an operation whose context has none. Default
 	// 5 s.
 	OpTimeout time.Duration

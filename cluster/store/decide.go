@@ -29,7 +29,7 @@ const decideBatch = 100
 // one stand. The revision is that of the last transaction.
 func (s *Store) Decide(ctx context.Context, t Term, d []Decision) (int64, error) {
 	doing := fmt.Sprintf("write %d decisions under term %d", len(d), t.Term)
-	return s.op(ctx, doing, func(ctx context.Context) (revision int64, err error) {
+	return s.op(ctx, OpDecide, doing, func(ctx context.Context) (revision int64, err error) {
 		if len(d) == 0 {
 			return s.revision(ctx)
 		}

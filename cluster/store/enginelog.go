@@ -49,13 +49,14 @@ func (h fatalHook) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
 // new store has no version for its first moments, and the server was told to
 // stop.
 var harmless = map[string]bool{
-	"Running http and grpc server on single port. This is not recommended for production.": true,
-	"simple token is not cryptographically signed":                                         true,
-	"Failed to detect schema version":                                                      true,
-	"failed to update storage version":                                                     true,
-	"server has stopped; stopping cluster version's monitor":                               true,
-	"server has stopped; stopping storage version's monitor":                               true,
-	"stopped publish because server is stopped":                                            true,
+	"Running http and grpc server on single port. This is not recommended for production.":             true,
+	"simple token is not cryptographically signed":                                                     true,
+	"Failed to detect storage schema version. Please wait till wal snapshot before upgrading cluster.": true,
+	"Failed to detect schema version":                                                                  true,
+	"failed to update storage version":                                                                 true,
+	"server has stopped; stopping cluster version's monitor":                                           true,
+	"server has stopped; stopping storage version's monitor":                                           true,
+	"stopped publish because server is stopped":                                                        true,
 }
 
 // slogCore hands zap's entries to slog.

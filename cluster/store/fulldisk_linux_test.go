@@ -15,7 +15,7 @@ import (
 // else fills the disk faster than it is looked at.
 func TestADiskThatIsReallyFullLosesNothing(t *testing.T) {
 	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=100m"); err != nil {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=160m"); err != nil {
 		if errors.Is(err, syscall.EPERM) {
 			t.Skip("a small disk can be mounted by root only")
 		}

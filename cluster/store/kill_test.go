@@ -10,11 +10,17 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
 
 	"kvnet/model"
 	"kvnet/model/state"
@@ -199,4 +205,59 @@ func runUntilKilled(t *testing.T, dir string, created map[string]bool, counted m
 		t.Fatal("the child ended by itself")
 	}
 	return generation
+}
+
+func TestAKillDuringTheFirstStartIsNoHarm(t *testing.T) {
+	for i := range 8 {
+		c := config(t)
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), childEnv+"="+c.Dir, childJobEnv+"=open")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		// The law holds for every moment; these are spread over the start.
+		path := filepath.Join(c.Dir, []string{"lock", "etcd/member/snap/db", "etcd/member/wal"}[i%3])
+		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+			if _, err := os.Stat(path); err == nil {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%q never came", path)
+			}
+		}
+		time.Sleep(rand.N(20 * time.Millisecond))
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		f := open(t, c)
+		f.at(f.Create(ctx(t), network("n")))
+		f.close()
+	}
+}
+
+func TestAStoreThatWasOnlyBegunIsBegunAgain(t *testing.T) {
+	c := config(t).withDefaults()
+	dir := filepath.Join(engineDir(c), "member", "wal")
+	// What a kill between the making of the log and its first entry leaves.
+	id, cluster := uint64(1), uint64(2)
+	metadata, err := proto.Marshal(&etcdserverpb.Metadata{NodeID: &id, ClusterID: &cluster})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w, err := wal.Create(zap.NewNop(), dir, metadata)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f := open(t, c)
+	f.at(f.Create(ctx(t), network("n")))
+	f.close()
+	f = open(t, c)
+	if f.db.Snapshot().Network("n") == nil {
+		t.Fatal("a store that has been made was begun again")
+	}
 }

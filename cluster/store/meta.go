@@ -93,7 +93,7 @@ func nextEpoch(old uint32, now time.Time) uint32 {
 
 // Created is when the store was made.
 func (s *Store) Created(ctx context.Context) (created time.Time, err error) {
-	_, err = s.op(ctx, "read when the store was made", func(ctx context.Context) (int64, error) {
+	_, err = s.op(ctx, OpRead, "read when the store was made", func(ctx context.Context) (int64, error) {
 		m, _, err := s.readMeta(ctx)
 		created = time.Unix(m.Created, 0)
 		return 0, err
@@ -103,7 +103,7 @@ func (s *Store) Created(ctx context.Context) (created time.Time, err error) {
 
 // ClusterID is the random id that was made with the store.
 func (s *Store) ClusterID(ctx context.Context) (id string, err error) {
-	_, err = s.op(ctx, "read the cluster id", func(ctx context.Context) (int64, error) {
+	_, err = s.op(ctx, OpRead, "read the cluster id", func(ctx context.Context) (int64, error) {
 		m, _, err := s.readMeta(ctx)
 		id = m.ClusterID
 		return 0, err
@@ -115,7 +115,7 @@ func (s *Store) ClusterID(ctx context.Context) (id string, err error) {
 // leader has to take a new term for it to count.
 func (s *Store) RaiseEpoch(ctx context.Context, atLeast uint32) (epoch uint32, err error) {
 	doing := fmt.Sprintf("raise the epoch to %d", atLeast)
-	_, err = s.op(ctx, doing, func(ctx context.Context) (int64, error) {
+	_, err = s.op(ctx, OpTerm, doing, func(ctx context.Context) (int64, error) {
 		for attempt := 0; ; attempt++ {
 			m, modified, err := s.readMeta(ctx)
 			if err != nil {

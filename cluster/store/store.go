@@ -157,7 +157,7 @@ func (s *Store) guard(ctx context.Context) {
 
 // Ping returns nil if the store answers with what is in force.
 func (s *Store) Ping(ctx context.Context) error {
-	_, err := s.op(ctx, "ask the store", s.revision)
+	_, err := s.op(ctx, OpRead, "ask the store", s.revision)
 	return err
 }
 
@@ -177,7 +177,16 @@ func (s *Store) fail(err error) {
 }
 
 // op runs one operation with a deadline and says in its error what it was.
-func (s *Store) op(ctx context.Context, doing string, f func(context.Context) (int64, error)) (int64, error) {
+func (s *Store) op(ctx context.Context, op Op, doing string, f func(context.Context) (int64, error)) (int64, error) {
+	began := time.Now()
+	rev, err := s.run(ctx, doing, f)
+	if s.c.Observer != nil {
+		s.c.Observer.Operation(op, time.Since(began), err)
+	}
+	return rev, err
+}
+
+func (s *Store) run(ctx context.Context, doing string, f func(context.Context) (int64, error)) (int64, error) {
 	ctx, cancel := deadline(ctx, s.c.OpTimeout)
 	defer cancel()
 	ctx, release := s.during(ctx)

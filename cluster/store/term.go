@@ -28,7 +28,7 @@ func (t Term) Generation() uint64 { return uint64(t.Epoch)<<32 | uint64(t.Term) 
 // error is ErrConflict if somebody else took a term at the same time.
 func (s *Store) TakeTerm(ctx context.Context, name, instance string) (t Term, err error) {
 	doing := fmt.Sprintf("take a term for %q", name)
-	_, err = s.op(ctx, doing, func(ctx context.Context) (int64, error) {
+	_, err = s.op(ctx, OpTerm, doing, func(ctx context.Context) (int64, error) {
 		if err := s.makeMeta(ctx, time.Now()); err != nil {
 			return 0, err
 		}
@@ -91,7 +91,7 @@ func termOf(kvs []*mvccpb.KeyValue) (t Term, revision int64, err error) {
 // CurrentTerm asks the store, not the local copy, which term is in force. It is
 // zero if nobody has led yet.
 func (s *Store) CurrentTerm(ctx context.Context) (t Term, err error) {
-	_, err = s.op(ctx, "read the term", func(ctx context.Context) (int64, error) {
+	_, err = s.op(ctx, OpRead, "read the term", func(ctx context.Context) (int64, error) {
 		resp, err := s.client.Get(ctx, leaderKey)
 		if err != nil {
 			return 0, classify(err)

@@ -17,7 +17,7 @@ import (
 // The error is ErrExists if there is one of that key, or a BridgeTakenError.
 func (s *Store) Create(ctx context.Context, obj model.Object) (int64, error) {
 	doing := fmt.Sprintf("create %s %q", obj.Kind(), obj.Key())
-	return s.op(ctx, doing, func(ctx context.Context) (int64, error) {
+	return s.op(ctx, OpCreate, doing, func(ctx context.Context) (int64, error) {
 		p, err := s.planWrites([]Write{{New: obj}})
 		if err != nil {
 			return 0, err
@@ -32,7 +32,7 @@ func (s *Store) Create(ctx context.Context, obj model.Object) (int64, error) {
 // written and the revision of the last write is returned.
 func (s *Store) Update(ctx context.Context, kind model.Kind, key string, f func(old model.Object) (model.Object, error)) (int64, error) {
 	doing := fmt.Sprintf("update %s %q", kind, key)
-	return s.op(ctx, doing, func(ctx context.Context) (int64, error) {
+	return s.op(ctx, OpUpdate, doing, func(ctx context.Context) (int64, error) {
 		return s.swap(ctx, kind, key, func(kv *mvccpb.KeyValue) (*plan, error) {
 			old, err := objectOf(kind, key, kv)
 			if err != nil {
@@ -62,7 +62,7 @@ func (s *Store) Update(ctx context.Context, kind model.Kind, key string, f func(
 // ErrInUse for a router that a floating IP uses.
 func (s *Store) Delete(ctx context.Context, kind model.Kind, key string) (int64, error) {
 	doing := fmt.Sprintf("delete %s %q", kind, key)
-	return s.op(ctx, doing, func(ctx context.Context) (int64, error) {
+	return s.op(ctx, OpDelete, doing, func(ctx context.Context) (int64, error) {
 		return s.swap(ctx, kind, key, func(kv *mvccpb.KeyValue) (*plan, error) {
 			old, err := objectOf(kind, key, kv)
 			if err != nil {
@@ -88,7 +88,7 @@ type Write struct {
 // this transaction (even if it deletes that one too), or a BridgeTakenError.
 func (s *Store) Put(ctx context.Context, changes []Write) (int64, error) {
 	doing := fmt.Sprintf("write %d objects", len(changes))
-	return s.op(ctx, doing, func(ctx context.Context) (int64, error) {
+	return s.op(ctx, OpPut, doing, func(ctx context.Context) (int64, error) {
 		if len(changes) == 0 {
 			return s.revision(ctx)
 		}
@@ -248,7 +248,7 @@ type callerError struct{ error }
 // Get reads one object from the store itself, not from the tables. The error is
 // ErrNotFound if there is none.
 func (s *Store) Get(ctx context.Context, kind model.Kind, key string) (obj model.Object, err error) {
-	_, err = s.op(ctx, fmt.Sprintf("read %s %q", kind, key), func(ctx context.Context) (int64, error) {
+	_, err = s.op(ctx, OpRead, fmt.Sprintf("read %s %q", kind, key), func(ctx context.Context) (int64, error) {
 		k, ok := objectKey(kind, key)
 		if !ok {
 			return 0, fmt.Errorf("objects of kind %q are not stored", kind)
