@@ -61,3 +61,7 @@ func plant(t *testing.T, s *oftest.Switch, cookie uint64, r flow.Rule) {
 
 // differences is what the full recomputes have found.
 func (w *world) differences() float64 { return testutil.ToFloat64(w.current().metrics.differences) }
+
+func waves(w *world, result string) float64 {
+	return testutil.ToFloat64(w.current().metrics.waves.WithLabelValues(result))
+}
