@@ -2,6 +2,7 @@ package packets
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,38 @@ func expectUntouched(t *testing.T, before, after map[string][]ovs.Flow, passed t
 	}
 }
 
+// letIn has switches knock at once and lets them in. The door stays closed until
+// they have knocked, so that the server sees one connection of each.
+func (w *world) letIn(names ...string) {
+	w.t.Helper()
+	for _, b := range w.Controlled {
+		if !slices.Contains(names, b.Name()) {
+			continue
+		}
+		if err := w.Node(b.Node).Reconnect(w.ctx, b.Bridge); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	for _, name := range names {
+		harness.Eventually(w.t, soon, name+" knocks", func() error {
+			if n := w.Relay.Waiting(name); n != 1 {
+				return fmt.Errorf("%d connections wait", n)
+			}
+			return nil
+		})
+	}
+	w.Relay.Admit(names...)
+}
+
+// names are the names of all switches.
+func (w *world) names() []string {
+	var names []string
+	for _, b := range w.Controlled {
+		names = append(names, b.Name())
+	}
+	return names
+}
+
 // restart kills the server under traffic and starts it again; admit lets the
 // switches in. The switches must not notice. It returns when all are connected
 // and stay so for a while.
@@ -101,10 +134,11 @@ func (w *world) restart(t *testing.T, admit func(), rest time.Duration) {
 	t.Helper()
 	before, began, mark := w.rulesByBridge(), time.Now(), w.Relay.Mark()
 	traffic := w.startTraffic(vmA)
-	w.Relay.Hold()
+	// The server must not live to see its switches go.
 	if err := w.Kill(); err != nil {
 		t.Fatal(err)
 	}
+	w.Relay.Hold()
 	if err := w.Server.Start(w.ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -152,24 +186,20 @@ func (w *world) waitMaster(t *testing.T) {
 // after which a new leader stops waiting for what is unknown (10 s).
 func TestKillWithSwitchesBackAtOnce(t *testing.T) {
 	w := newRestartWorld(t)
-	w.restart(t, func() { w.Relay.Admit() }, 12*time.Second)
+	w.restart(t, func() { w.letIn(w.names()...) }, 12*time.Second)
 }
 
 // The same with the switches let in one by one, 1 s apart, in every order.
 func TestKillWithSwitchesBackInEveryOrder(t *testing.T) {
 	w := newRestartWorld(t)
-	var names []string
-	for _, b := range w.Controlled {
-		names = append(names, b.Name())
-	}
-	for _, order := range permutations(names) {
+	for _, order := range permutations(w.names()) {
 		t.Run(strings.NewReplacer("/", ".").Replace(strings.Join(order, " ")), func(t *testing.T) {
 			w.restart(t, func() {
 				for i, name := range order {
 					if i > 0 {
 						time.Sleep(time.Second)
 					}
-					w.Relay.Admit(name)
+					w.letIn(name)
 				}
 			}, 500*time.Millisecond)
 		})

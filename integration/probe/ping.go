@@ -70,8 +70,9 @@ func Ping(ctx context.Context, ns *netns.NS, target netip.Addr) error {
 // abort ends the stream without waiting for answers.
 func (s *Stream) abort() {
 	close(s.stop)
+	s.asking.Wait()
 	_ = s.close()
-	s.done.Wait()
+	s.listening.Wait()
 }
 
 func openICMP(ns *netns.NS) (net.PacketConn, error) {

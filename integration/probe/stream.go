@@ -9,12 +9,13 @@ import (
 // Stream is a steady stream of numbered questions, each of which must be
 // answered.
 type Stream struct {
-	name   string
-	send   func(sequence int) error
-	close  func() error
-	stop   chan struct{}
-	done   sync.WaitGroup
-	pulses time.Duration
+	name  string
+	send  func(sequence int) error
+	close func() error
+	stop  chan struct{}
+	pulse time.Duration
+
+	asking, listening sync.WaitGroup
 
 	mu       sync.Mutex
 	sent     []time.Time
@@ -48,9 +49,9 @@ func (r Result) String() string {
 // newStream starts a stream that asks each pulse; receive blocks for the next
 // answer until the stream is closed.
 func newStream(name string, pulse time.Duration, send func(int) error, receive func() (int, error), closeSocket func() error) *Stream {
-	s := &Stream{name: name, send: send, close: closeSocket, stop: make(chan struct{}), pulses: pulse, answered: map[int]time.Time{}}
-	s.done.Go(s.ask)
-	s.done.Go(func() {
+	s := &Stream{name: name, send: send, close: closeSocket, stop: make(chan struct{}), pulse: pulse, answered: map[int]time.Time{}}
+	s.asking.Go(s.ask)
+	s.listening.Go(func() {
 		for {
 			sequence, err := receive()
 			if err != nil {
@@ -63,7 +64,7 @@ func newStream(name string, pulse time.Duration, send func(int) error, receive f
 }
 
 func (s *Stream) ask() {
-	tick := time.NewTicker(s.pulses)
+	tick := time.NewTicker(s.pulse)
 	defer tick.Stop()
 	for {
 		s.mu.Lock()
@@ -111,12 +112,13 @@ const lateAnswer = 2 * time.Second
 // Stop ends the stream and waits for late answers.
 func (s *Stream) Stop() Result {
 	close(s.stop)
+	s.asking.Wait()
 	deadline := time.Now().Add(lateAnswer)
 	for s.outstanding() && time.Now().Before(deadline) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	_ = s.close()
-	s.done.Wait()
+	s.listening.Wait()
 	return s.result()
 }
 
