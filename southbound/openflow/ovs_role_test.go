@@ -3,6 +3,7 @@ package openflow_test
 import (
 	"errors"
 	"net"
+	"strings"
 	"testing"
 
 	"kvnet/model"
@@ -97,6 +98,11 @@ func enforcesTheNewestTerm(t *testing.T, connect func(a, b net.Addr)) {
 	// A refused SLAVE request leaves a connection that may write: it is ended.
 	b.SetRole(openflow.Role{Generation: 6})
 	b.wait(t, "the session ends", func() bool { return b.downs[sb] != nil })
+	b.recorder.mu.Lock()
+	defer b.recorder.mu.Unlock()
+	if why := b.downs[sb].Error(); !strings.Contains(why, "STALE") {
+		t.Errorf("it ends because %s", why)
+	}
 }
 
 func TestWithoutARoleNothingIsWrittenAndNothingHeard(t *testing.T) {

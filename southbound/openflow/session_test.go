@@ -12,6 +12,7 @@ import (
 	"math/big"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -176,29 +177,46 @@ func TestUnknownMessagesAreIgnored(t *testing.T) {
 	}
 }
 
-func TestEchoIsAnsweredWhileABundleWaits(t *testing.T) {
+func TestEchoOvertakesWhatWaits(t *testing.T) {
 	c := asMaster(start(t, nil))
 	r := dial(t, c)
 	r.master()
 	s := c.master(t, 8)
-	var msgs []openflow.Message
-	for i := range 9000 {
-		msgs = append(msgs, add(t, uint16(i), output(1)))
+	// The switch doesn't read until the queue is full.
+	ctx, big, n := until(t), packetOut(t, make([]byte, 20000)), 0
+	for {
+		err := s.Send(ctx, big)
+		if errors.Is(err, openflow.ErrQueueFull) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
 	}
-	ctx, cancel := context.WithCancel(until(t))
-	done := make(chan error, 1)
-	go func() { done <- s.Bundle(ctx, msgs) }()
-	r.expect(wire.TypeExperimenter) // it is on its way
-	for _, n := range []int{0, 5, 65527} {
-		payload := bytes.Repeat([]byte{byte(n), 1, 2}, n/3+1)[:n]
-		r.send(message(wire.TypeEchoRequest, uint32(1000+n), payload...))
-		if h, body := r.expect(wire.TypeEchoReply); h.XID != uint32(1000+n) || !bytes.Equal(body, payload) {
-			t.Errorf("echo of %d bytes: transaction id %d, %d bytes", n, h.XID, len(body))
+	sizes := []int{0, 5, 65527}
+	for _, size := range sizes {
+		r.send(message(wire.TypeEchoRequest, uint32(1000+size), bytes.Repeat([]byte{7}, size)...))
+	}
+	before, answers := 0, 0
+	for answers < len(sizes) {
+		h, m, err := r.r.Next()
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case h.Type == wire.TypePacketOut:
+			before++
+		case h.Type == wire.TypeEchoReply:
+			size := sizes[answers]
+			if h.XID != uint32(1000+size) || !bytes.Equal(m[8:], bytes.Repeat([]byte{7}, size)) {
+				t.Errorf("echo of %d bytes: transaction id %d, %d bytes", size, h.XID, len(m)-8)
+			}
+			answers++
 		}
 	}
-	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("the bundle: %v", err)
+	// What the kernel had taken already can't be overtaken, the queue can.
+	if before > n-500 {
+		t.Errorf("the echoes were answered after %d of %d messages", before, n)
 	}
 }
 
@@ -333,6 +351,45 @@ func TestSecondSessionFromTheSameAddressReplacesTheFirst(t *testing.T) {
 	default:
 		t.Error("the first session isn't done")
 	}
+}
+
+// slowEnd keeps the end of a session from being over.
+type slowEnd struct {
+	*recorder
+	first           *sync.Once
+	ending, release chan struct{}
+}
+
+func (e slowEnd) SessionDown(s *openflow.Session, err error) {
+	e.first.Do(func() { close(e.ending) })
+	<-e.release
+	e.recorder.SessionDown(s, err)
+}
+
+func TestReplacingSessionBeginsWhenTheFirstIsOver(t *testing.T) {
+	e := slowEnd{first: &sync.Once{}, ending: make(chan struct{}), release: make(chan struct{})}
+	c := asMaster(start(t, func(cfg *openflow.Config) {
+		e.recorder = cfg.Events.(*recorder)
+		cfg.Events = e
+	}))
+	first := dial(t, c)
+	first.master()
+	s := c.master(t, 8)
+	second := dial(t, c)
+	second.send(hello())
+	h, _ := second.expect(wire.TypeFeaturesRequest)
+	second.send(featuresReply(h.XID, 8))
+	<-e.ending
+	if err := second.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if h, _, err := second.r.Next(); err == nil {
+		t.Errorf("the second session goes on with a message of type %d", h.Type)
+	}
+	close(e.release)
+	c.wait(t, "the first session is over", func() bool { return c.downs[s] != nil })
+	second.Close()
+	eventually(t, "the second session is gone", func() bool { return c.Session(8) == nil })
 }
 
 func TestOnlyTheNewestRoleCounts(t *testing.T) {
