@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+
+	"kvnet/integration/lab"
+	"kvnet/integration/ovs"
+	"kvnet/integration/probe"
+	"kvnet/integration/server"
+)
+
+var (
+	internet = netip.MustParseAddr(lab.InternetIP)
+	outside  = netip.MustParseAddr(routerIP)
+)
+
+// showPeer shows that the gateway has found the upstream router.
+func (d *demo) showPeer(ctx context.Context) error {
+	d.say("The upstream router is found by ARP", "")
+	if err := await(ctx, "the MAC of the upstream router", func() error {
+		r, err := d.server.Router(ctx, routerName)
+		if err == nil && !strings.EqualFold(r.Peer.MAC, lab.PeerMAC) {
+			err = fmt.Errorf("it is %q", r.Peer.MAC)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	answer, err := d.curl(ctx, http.MethodGet, server.ObjectPath("router", routerName), "")
+	if err != nil {
+		return err
+	}
+	fmt.Printf("     %s\n", answer)
+	d.ok("%s is at %s, and %s was elected as the router's gateway", lab.PeerIP, lab.PeerMAC, lab.Gateway)
+	return nil
+}
+
+// showPackets sends TCP, UDP and ICMP from a VM and looks at them outside.
+func (d *demo) showPackets(ctx context.Context) error {
+	d.say("A VM reaches the outside with the router's address", "")
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	vm, ext := d.lab.Host(vms[0].name), d.lab.Host(lab.External)
+	service := netip.AddrPortFrom(internet, 443)
+	tcp, err := probe.ServeTCP(ext.NS, service)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tcp.Close() }()
+	udp, err := probe.ServeUDP(ext.NS, service)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = udp.Close() }()
+	capture, err := probe.StartCapture(ext.NS, "eth0")
+	if err != nil {
+		return err
+	}
+	defer func() { _, _ = capture.Stop() }()
+
+	// The rules follow the peer's MAC in a moment; a first ping waits for them.
+	if err := probe.Ping(ctx, vm.NS, internet); err != nil {
+		return fmt.Errorf("ICMP: %w", err)
+	}
+	seen, err := probe.AskTCP(ctx, vm.NS, 0, service)
+	if err != nil {
+		return fmt.Errorf("TCP: %w", err)
+	}
+	if err := probe.AskUDP(ctx, vm.NS, 0, service); err != nil {
+		return fmt.Errorf("UDP: %w", err)
+	}
+	peers := udp.Peers()
+	if seen.Addr() != outside || peers[0].Addr() != outside {
+		return fmt.Errorf("seen outside as %s (TCP) and %s (UDP), want %s", seen, peers[0], outside)
+	}
+	if err := onlyFromRouter(capture); err != nil {
+		return err
+	}
+	fmt.Printf("     %s is %s; %s is behind the upstream router\n", vms[0].name, vms[0].ip, internet)
+	d.ok("TCP:  %s:443 saw %s and answered", internet, seen)
+	d.ok("UDP:  %s:443 saw %s and answered", internet, peers[0])
+	d.ok("ICMP: %s saw %s and answered", internet, outside)
+	return nil
+}
+
+// onlyFromRouter checks the source of all that came outside, ICMP included.
+func onlyFromRouter(c *probe.Capture) error {
+	protocols := map[layers.IPProtocol]bool{}
+	for _, f := range c.Matching(func(p gopacket.Packet) bool { return p.Layer(layers.LayerTypeIPv4) != nil }) {
+		ip, ok := f.Packet().Layer(layers.LayerTypeIPv4).(*layers.IPv4)
+		if !ok {
+			continue
+		}
+		protocols[ip.Protocol] = true
+		if ip.SrcIP.String() != outside.String() {
+			return fmt.Errorf("a packet came outside with another source: %s", f)
+		}
+	}
+	for _, p := range []layers.IPProtocol{layers.IPProtocolTCP, layers.IPProtocolUDP, layers.IPProtocolICMPv4} {
+		if !protocols[p] {
+			return fmt.Errorf("no %s packet was captured outside", p)
+		}
+	}
+	return nil
+}
+
+// showRules shows the rules of the router and finds each on its switch.
+func (d *demo) showRules(ctx context.Context) error {
+	d.say("The rules of the router, and whose they are", "")
+	answer, err := d.curl(ctx, http.MethodGet, "/kvnet/v1/flows?owner=snat/"+routerName, "")
+	if err != nil {
+		return err
+	}
+	var report struct {
+		Flows []server.Flow `json:"flows"`
+	}
+	if err := json.Unmarshal([]byte(answer), &report); err != nil {
+		return fmt.Errorf("decode the rules: %w", err)
+	}
+	if len(report.Flows) == 0 {
+		return errors.New("the router has no rules")
+	}
+	rules, err := d.lab.Node(lab.Gateway).Flows(ctx, lab.BrInt)
+	if err != nil {
+		return err
+	}
+	held := map[string]bool{}
+	for _, f := range rules {
+		held[f.String()] = true
+	}
+	owner := ""
+	for _, f := range report.Flows {
+		if f.Owner != owner {
+			owner = f.Owner
+			fmt.Printf("   %s\n", owner)
+		}
+		fmt.Printf("     %s\n", f.Rule)
+		rule, err := ovs.ParseFlow(f.Rule)
+		if err != nil {
+			return err
+		}
+		if f.State != "installed" || !held[rule.String()] {
+			return fmt.Errorf("the rule is %s and not on the switch as ovs-ofctl prints it", f.State)
+		}
+	}
+	d.ok("ovs-ofctl shows all %d of them on br-int of %s", len(report.Flows), lab.Gateway)
+	return nil
+}
