@@ -57,7 +57,7 @@ func (c *config) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.metricsListen, "metrics-listen", "127.0.0.1:9300", "address of the metrics")
 	f.StringVar(&c.gossipListen, "gossip-listen", "127.0.0.1:7946", "address of the gossip")
 	f.StringVar(&c.advertise, "advertise", "", "host name or address by which other servers reach this one")
-	f.StringArrayVar(&c.join, "join", nil, "gossip address of another server; may be repeated")
+	f.StringSliceVar(&c.join, "join", nil, "gossip address of another server; may be repeated")
 	f.IntVar(&c.bootstrapExpect, "bootstrap-expect", 0, "number of servers that found a cluster together")
 	f.StringVar(&c.gossipKeyFile, "gossip-key-file", "", "file with one line: base64 of 32 bytes")
 	f.StringVar(&c.storeListen, "store-listen", "127.0.0.1:2380", "address of the store for other servers")

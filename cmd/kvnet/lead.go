@@ -74,14 +74,40 @@ func (s *server) watchStale(ctx context.Context, t store.Term) error {
 					"switch_generation", gen, "generation", t.Generation())
 				continue
 			}
-			epoch, err := s.store.RaiseEpoch(ctx, uint32(gen>>32)+1)
+			epoch, err := s.raiseEpoch(ctx, t)
 			if err != nil {
-				return fmt.Errorf("raise the epoch above that of a switch: %w", err)
+				return err
 			}
 			s.log.Warn("epoch raised: a switch remembers a former store", "epoch", epoch, "switch_generation", gen)
 			return errEpochRaised
 		}
 	}
+}
+
+// raiseEpoch makes the epoch newer than that of the term, than the present time
+// and than every generation that a switch has refused this server for.
+func (s *server) raiseEpoch(ctx context.Context, t store.Term) (uint32, error) {
+	known := uint32(s.newest.Load()>>32) + 1
+	epoch, err := s.store.RaiseEpoch(ctx, max(t.Epoch+1, known, uint32(time.Now().Unix())))
+	if err != nil {
+		return 0, fmt.Errorf("raise the epoch of the cluster: %w", err)
+	}
+	return epoch, nil
+}
+
+// epochs raises the epoch on a client's request and takes a term of it.
+type epochs struct{ s *server }
+
+func (e epochs) RaiseEpoch(ctx context.Context) (uint32, error) {
+	l := e.s.leading.Load()
+	if l == nil {
+		return 0, fmt.Errorf("raise the epoch of the cluster: %w", store.ErrNotLeader)
+	}
+	epoch, err := e.s.raiseEpoch(ctx, l.term)
+	if err == nil {
+		e.s.renew()
+	}
+	return epoch, err
 }
 
 // events hands what switches do to whoever leads.
@@ -113,6 +139,9 @@ func (e events) PacketIn(x *openflow.Session, p openflow.PacketIn) {
 
 func (e events) Stale(x *openflow.Session, generation uint64) {
 	e.s.log.Warn("switch refuses this leader", "switch", x.DPID(), "switch_generation", generation)
+	for old := e.s.newest.Load(); generation > old && !e.s.newest.CompareAndSwap(old, generation); {
+		old = e.s.newest.Load()
+	}
 	select {
 	case e.s.stale <- generation:
 	default: // one is being dealt with; the switch asks again

@@ -66,6 +66,8 @@ type server struct {
 	metrics *reconcile.Metrics
 	leading atomic.Pointer[leading] // nil: not leading
 	stale   chan uint64             // generations of switches that refused ours
+	newest  atomic.Uint64           // generation that a switch has refused ours for
+	renew   func()                  // gives up the term and takes a later one
 	started time.Time
 }
 
@@ -94,7 +96,7 @@ func run(ctx context.Context, c *config, log *slog.Logger) (err error) {
 	defer func() { err = errors.Join(err, s.store.Close()) }()
 
 	api, err := rest.New(rest.Config{
-		Listen: c.restListen, MetricsListen: c.metricsListen, Store: s.store, DB: s.db, Inspector: inspector{s},
+		Listen: c.restListen, MetricsListen: c.metricsListen, Store: s.store, DB: s.db, Inspector: inspector{s}, Epochs: epochs{s},
 		Accounts: rest.AccountsConfig{UsersFile: c.usersFile, AllowDefaults: c.allowDefaultAccounts},
 		Logger:   log, Registry: registry, Version: version,
 	})
@@ -103,10 +105,26 @@ func run(ctx context.Context, c *config, log *slog.Logger) (err error) {
 	}
 	s.of = openflow.NewServer(openflow.Config{Observer: s.db, Events: events{s}, Logger: log})
 
+	elected := make(chan election, 1)
+	l, err := leader.NewLeadership(leader.LeadershipConfig{
+		Store: s.store, Name: c.name, Logger: log,
+		OnElected: func(ctx context.Context, t store.Term) {
+			select {
+			case <-elected: // an election that ended before work on it began
+			default:
+			}
+			elected <- election{ctx, t}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	s.renew = l.Renew
+
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return api.Serve(ctx) })
 	g.Go(func() error { return s.of.Serve(ctx, ofListener) })
-	g.Go(func() error { return s.lead(ctx) })
+	g.Go(func() error { return s.lead(ctx, l, elected) })
 	g.Go(func() error {
 		select {
 		case <-s.store.Failed():
@@ -129,21 +147,7 @@ type election struct {
 }
 
 // lead takes terms for as long as the process lives, and works under each.
-func (s *server) lead(ctx context.Context) error {
-	elected := make(chan election, 1)
-	l, err := leader.NewLeadership(leader.LeadershipConfig{
-		Store: s.store, Name: s.c.name, Logger: s.log,
-		OnElected: func(ctx context.Context, t store.Term) {
-			select {
-			case <-elected: // an election that ended before work on it began
-			default:
-			}
-			elected <- election{ctx, t}
-		},
-	})
-	if err != nil {
-		return err
-	}
+func (s *server) lead(ctx context.Context, l *leader.Leadership, elected <-chan election) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return l.Run(ctx) })
 	g.Go(func() error {

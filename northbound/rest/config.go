@@ -35,7 +35,9 @@ type Config struct {
 	Store     Store
 	DB        *state.DB
 	Inspector Inspector
-	Accounts  AccountsConfig
+	// Epochs raises the epoch on request; nil: there is no such call.
+	Epochs   Epochs
+	Accounts AccountsConfig
 
 	// Logger gets the audit log of writes, and what goes wrong. Default
 	// slog.Default().

@@ -59,6 +59,7 @@ func (s *Server) table() []route {
 		s.addedRoutes(),
 		s.mm5Routes(),
 		s.inspectRoutes(),
+		s.epochRoutes(),
 	)
 }
 

@@ -20,6 +20,7 @@ type Server struct {
 	store     Store
 	db        *state.DB
 	inspector Inspector
+	epochs    Epochs
 	auth      *authenticator
 	metrics   *metrics
 	limits    Limits
@@ -53,7 +54,7 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("register the metrics of REST: %w", err)
 	}
 	s := &Server{
-		log: c.Logger, store: c.Store, db: c.DB, inspector: c.Inspector,
+		log: c.Logger, store: c.Store, db: c.DB, inspector: c.Inspector, epochs: c.Epochs,
 		auth: auth, metrics: m, limits: c.Limits,
 		bodies:  budget{limit: c.Limits.Bodies},
 		readers: make(chan struct{}, c.Limits.Concurrent),

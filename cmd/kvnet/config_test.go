@@ -1,0 +1,87 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// loaded parses settings as `kvnet server` does.
+func loaded(t *testing.T, args ...string) (*config, error) {
+	t.Helper()
+	c := &config{}
+	cmd := &cobra.Command{Use: "server", RunE: func(cmd *cobra.Command, _ []string) error { return c.load(cmd) }}
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	c.flags(cmd.Flags())
+	cmd.SetArgs(args)
+	return c, cmd.Execute()
+}
+
+func file(t *testing.T, text string) string {
+	t.Helper()
+	p := filepath.Join(t.TempDir(), "kvnet.yaml")
+	if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestFlagWinsOverEnvironmentOverFile(t *testing.T) {
+	f := file(t, "name: from-file\naudit-interval: 7s\nrest-listen: 127.0.0.1:1\njoin: [a:1, b:2]\nstore-endpoints: [http://x:1, http://y:2]\nsnat-zone-base: 9\nmanage-bridges: false\n")
+	t.Setenv("KVNET_NAME", "from-env")
+	t.Setenv("KVNET_REST_LISTEN", "127.0.0.1:2")
+	c, err := loaded(t, "--config", f, "--rest-listen", "127.0.0.1:3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.restListen != "127.0.0.1:3" || c.name != "from-env" || c.auditInterval != 7*time.Second || c.snatZoneBase != 9 || c.manageBridges {
+		t.Errorf("%+v", c)
+	}
+	if strings.Join(c.join, " ") != "a:1 b:2" || strings.Join(c.storeEndpoints, " ") != "http://x:1 http://y:2" {
+		t.Errorf("%q %q", c.join, c.storeEndpoints)
+	}
+}
+
+func TestWrongSettingsAreNamed(t *testing.T) {
+	cases := []struct {
+		law  string
+		args []string
+		want string
+	}{
+		{"an address needs a port", []string{"--rest-listen", "127.0.0.1"}, "--rest-listen"},
+		{"a preset is known", []string{"--gossip-preset", "wan"}, `"wan" is neither lan nor rack`},
+		{"zones are left", []string{"--snat-zone-base", "65535"}, "--snat-zone-base"},
+		{"a zone base is a number of 16 bits", []string{"--snat-zone-base", "65536"}, "snat-zone-base"},
+		{"an interval is no trifle", []string{"--audit-interval", "1ms"}, "--audit-interval"},
+		{"a key needs its certificate", []string{"--rest-tls-key", "k"}, "--rest-tls-cert"},
+		{"a name is there", []string{"--name", ""}, "--name"},
+		{"the file exists", []string{"--config", "/nowhere/kvnet.yaml"}, "read the settings"},
+		{"the file names settings", []string{"--config", file(t, "colour: red\n")}, `there is no setting "colour"`},
+		{"the file's values fit", []string{"--config", file(t, "audit-interval: soon\n")}, "audit-interval"},
+		{"the file is YAML", []string{"--config", file(t, ":\n\t-")}, "read the settings"},
+	}
+	for _, c := range cases {
+		t.Run(c.law, func(t *testing.T) {
+			if _, err := loaded(t, c.args...); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v does not say %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestSettingsWithoutAPartSaySo(t *testing.T) {
+	c := &config{}
+	cmd := &cobra.Command{Use: "server", RunE: func(cmd *cobra.Command, _ []string) error { return c.load(cmd) }}
+	c.flags(cmd.Flags())
+	cmd.SetArgs([]string{"--join", "a:1", "--kubeconfig", "k"})
+	if err := cmd.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(c.notYet(cmd.Flags()), " "); got != "--join --kubeconfig" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,30 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+)
+
+// Epochs raises the epoch of the cluster, so that its terms are newer than all
+// that switches remember.
+type Epochs interface {
+	RaiseEpoch(ctx context.Context) (uint32, error)
+}
+
+func (s *Server) epochRoutes() []route {
+	if s.epochs == nil {
+		return nil
+	}
+	return []route{{method: http.MethodPost, path: ownPath + "/cluster/raise-epoch", output: true, handle: s.raiseEpoch}}
+}
+
+// raiseEpoch is what `kvnet cluster raise-epoch` calls.
+func (s *Server) raiseEpoch(c *gin.Context) error {
+	epoch, err := s.epochs.RaiseEpoch(c.Request.Context())
+	if err != nil {
+		return err
+	}
+	return answer(c, http.StatusOK, map[string]uint32{"epoch": epoch})
+}
