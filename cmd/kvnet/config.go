@@ -170,6 +170,16 @@ func (c *config) check() error {
 	return nil
 }
 
+// storeAdvertise is the address by which other servers reach the store: the
+// advertised host with the store's port. Empty: the store's own address.
+func (c *config) storeAdvertise() string {
+	if c.advertise == "" {
+		return ""
+	}
+	_, port, _ := net.SplitHostPort(c.storeListen)
+	return net.JoinHostPort(c.advertise, port)
+}
+
 // notYet names the settings that were given and whose part of kvnet does not
 // exist yet.
 func (c *config) notYet(f *pflag.FlagSet) []string {

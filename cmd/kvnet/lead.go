@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"kvnet/cluster/leader"
@@ -164,15 +163,4 @@ func (x sender) PacketOut(ctx context.Context, d model.DPID, port string, frame 
 		return fmt.Errorf("send a packet to port %q of switch %s: %w", port, d, err)
 	}
 	return nil
-}
-
-// engineCollector publishes the gauges of the engine that leads now.
-type engineCollector struct{ s *server }
-
-func (c engineCollector) Describe(ch chan<- *prometheus.Desc) { (*reconcile.Engine)(nil).Describe(ch) }
-
-func (c engineCollector) Collect(ch chan<- prometheus.Metric) {
-	if l := c.s.leading.Load(); l != nil {
-		l.engine.Collect(ch)
-	}
 }

@@ -76,7 +76,6 @@ func run(ctx context.Context, c *config, log *slog.Logger) (err error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s := &server{c: c, log: log, db: state.New(), metrics: reconcile.NewMetrics(registry), stale: make(chan uint64, 1), started: time.Now()}
-	registry.MustRegister(engineCollector{s})
 
 	// The sockets come first: a port that is taken is said before the store is
 	// opened.
@@ -89,11 +88,13 @@ func run(ctx context.Context, c *config, log *slog.Logger) (err error) {
 
 	s.store, err = store.Open(ctx, store.Config{
 		Name: c.name, Dir: c.dataDir, Listen: c.storeListen, Endpoints: c.storeEndpoints, Logger: log,
+		Observer: newStoreMetrics(registry), Advertise: c.storeAdvertise(),
 	}, s.db)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.store.Close()) }()
+	registry.MustRegister(collector{s})
 
 	api, err := rest.New(rest.Config{
 		Listen: c.restListen, MetricsListen: c.metricsListen, Store: s.store, DB: s.db, Inspector: inspector{s}, Epochs: epochs{s},

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"kvnet/cluster/store"
+	"kvnet/southbound/reconcile"
+)
+
+// storeMetrics publishes how long the store's operations take and how they end.
+type storeMetrics struct{ seconds *prometheus.HistogramVec }
+
+func newStoreMetrics(r prometheus.Registerer) storeMetrics {
+	m := storeMetrics{prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "kvnet_store_operation_seconds", Help: "Time that operations of the store took, by kind and result.",
+		Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
+	}, []string{"operation", "result"})}
+	r.MustRegister(m.seconds)
+	return m
+}
+
+// Operation implements store.Observer.
+func (m storeMetrics) Operation(op store.Op, took time.Duration, err error) {
+	result := "ok"
+	if err != nil {
+		result = "error"
+	}
+	m.seconds.WithLabelValues(string(op), result).Observe(took.Seconds())
+}
+
+var (
+	revisionDesc = prometheus.NewDesc("kvnet_store_revision", "Revision of the store that this server has reached.", nil, nil)
+	usedDesc     = prometheus.NewDesc("kvnet_store_used_bytes", "Bytes in use in the file of the embedded store.", nil, nil)
+	quotaDesc    = prometheus.NewDesc("kvnet_store_quota_bytes", "Limit of the bytes in use; writes are refused above.", nil, nil)
+	freeDesc     = prometheus.NewDesc("kvnet_store_disk_free_bytes", "Bytes that the disk of the embedded store has left.", nil, nil)
+	watchesDesc  = prometheus.NewDesc("kvnet_store_watches_lost_total", "How often the watch was lost.", nil, nil)
+	badDesc      = prometheus.NewDesc("kvnet_store_unreadable_values", "Stored values that this server can't read.", nil, nil)
+	leadingDesc  = prometheus.NewDesc("kvnet_leading", "1 if this server leads.", nil, nil)
+	termDesc     = prometheus.NewDesc("kvnet_term", "Term under which this server leads.", nil, nil)
+)
+
+// collector publishes the gauges of the store and of the engine that leads now.
+type collector struct{ s *server }
+
+// Describe implements prometheus.Collector.
+func (c collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{revisionDesc, usedDesc, quotaDesc, freeDesc, watchesDesc, badDesc, leadingDesc, termDesc} {
+		ch <- d
+	}
+	(*reconcile.Engine)(nil).Describe(ch)
+}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64) { ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v) }
+	st := c.s.store.Stats()
+	gauge(revisionDesc, float64(st.Revision))
+	gauge(badDesc, float64(st.Unreadable))
+	ch <- prometheus.MustNewConstMetric(watchesDesc, prometheus.CounterValue, float64(st.WatchesLost))
+	if st.Quota > 0 {
+		gauge(usedDesc, float64(st.Used))
+		gauge(quotaDesc, float64(st.Quota))
+		gauge(freeDesc, float64(st.Free))
+	}
+	l := c.s.leading.Load()
+	if l == nil {
+		gauge(leadingDesc, 0)
+		return
+	}
+	gauge(leadingDesc, 1)
+	gauge(termDesc, float64(l.term.Term))
+	l.engine.Collect(ch)
+}
