@@ -47,10 +47,10 @@ func Start(t testing.TB) *Switch {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	s := &Switch{t: t, dir: dir, suffix: fmt.Sprintf("-%05x", rand.Uint32N(1<<20)), env: append(os.Environ(), "OVS_RUNDIR="+dir, "OVS_LOGDIR="+dir, "OVS_DBDIR="+dir, "OVS_SYSCONFDIR="+dir)}
 	s.run("ovsdb-tool", "create", s.path("conf.db"), "/usr/share/openvswitch/vswitch.ovsschema")
-	s.daemon("ovsdb-server", "--remote=punix:"+s.path("db.sock"), s.path("conf.db"))
+	s.daemon("ovsdb-server", []string{"exit"}, "--remote=punix:"+s.path("db.sock"), s.path("conf.db"))
 	s.awaitSocket("db.sock")
 	s.Vsctl("--no-wait", "init")
-	s.daemon("ovs-vswitchd", "--disable-system", "unix:"+s.path("db.sock"))
+	s.daemon("ovs-vswitchd", []string{"exit", "--cleanup"}, "--disable-system", "unix:"+s.path("db.sock"))
 	return s
 }
 
@@ -71,9 +71,9 @@ func (s *Switch) path(name string) string { return filepath.Join(s.dir, name) }
 
 func (s *Switch) db() string { return "--db=unix:" + s.path("db.sock") }
 
-// daemon starts a program in the background and stops it at the end of the test.
-// It is killed when the test process dies.
-func (s *Switch) daemon(name string, args ...string) {
+// daemon starts a program in the background and, at the end of the test, stops it
+// by a command. It is killed when the test process dies.
+func (s *Switch) daemon(name string, exit []string, args ...string) {
 	s.t.Helper()
 	path, err := lookPath(name)
 	if err != nil {
@@ -101,10 +101,14 @@ func (s *Switch) daemon(name string, args ...string) {
 		s.t.Fatalf("start %s: %v", name, err)
 	}
 	s.t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+		// A switch that is only killed leaves the devices of its bridges behind.
+		if _, err := s.try("ovs-appctl", append([]string{"--target=" + s.path(name+".ctl")}, exit...)...); err != nil {
+			s.t.Errorf("end %s: %v", name, err)
+		}
 		select {
 		case <-ended:
-		case <-time.After(5 * time.Second):
+		case <-time.After(10 * time.Second):
+			s.t.Errorf("%s doesn't end: it is killed", name)
 			_ = cmd.Process.Kill()
 			<-ended
 		}
