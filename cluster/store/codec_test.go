@@ -18,6 +18,14 @@ var hostileIDs = []string{
 	"a\u2028b", "\u00e9", "e\u0301", strings.Repeat("x", 4096), `"`, `\`, "<script>", "+", "a+b", ";,=&",
 }
 
+func mustObjectKey(kind model.Kind, id string) string {
+	key, ok := objectKey(kind, id)
+	if !ok {
+		panic("not stored: " + kind)
+	}
+	return key
+}
+
 func TestHostileNamesRoundTrip(t *testing.T) {
 	f := open(t, config(t))
 	for _, id := range hostileIDs {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -66,6 +68,9 @@ func (e *embedded) start(ctx context.Context, c Config, cfg *embed.Config, fail 
 	if err := checkFiles(c); err != nil {
 		return err
 	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(ctx))
+	}
 	died := make(chan error, 1)
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(engineLog(c.Logger, func(err error) {
 		e.dead.Store(true)
@@ -75,40 +80,35 @@ func (e *embedded) start(ctx context.Context, c Config, cfg *embed.Config, fail 
 		}
 		fail(err)
 	}))
-	started := make(chan error, 1)
+	started := make(chan result, 1)
 	go func() {
 		// If the engine dies, by a panic or as fatalHook makes it, this is why.
-		err := fmt.Errorf("%w: the engine could not read its files", ErrDamaged)
+		r := result{err: fmt.Errorf("%w: the engine could not read its files", ErrDamaged)}
 		defer func() {
 			if p := recover(); p != nil {
-				err = fmt.Errorf("%w (%v)", err, p)
+				r.err = fmt.Errorf("%w (%v)", r.err, p)
 			}
-			started <- err
+			started <- r
 		}()
-		etcd, serr := embed.StartEtcd(cfg)
-		if err = serr; err != nil {
-			return
-		}
-		e.etcd = etcd
+		etcd, err := embed.StartEtcd(cfg)
+		r = result{etcd, err}
 	}()
 	select {
-	case err := <-started:
-		if err != nil {
+	case r := <-started:
+		if r.err != nil {
 			select {
 			case cause := <-died:
-				err = fmt.Errorf("%w: %w", err, cause)
+				return causeOfDeath(cause)
 			default:
+				return r.err
 			}
-			return err
 		}
+		e.etcd = r.etcd
 	case err := <-died:
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
+		e.abandon(started, c.Logger)
+		return causeOfDeath(err)
 	case <-ctx.Done():
-		go func() { // it may still come up; don't leave it running
-			if <-started == nil {
-				e.etcd.Close()
-			}
-		}()
+		e.abandon(started, c.Logger)
 		return fmt.Errorf("%w: the engine did not start in time: %w", ErrUnavailable, context.Cause(ctx))
 	}
 	select {
@@ -116,7 +116,7 @@ func (e *embedded) start(ctx context.Context, c Config, cfg *embed.Config, fail 
 	case err := <-e.etcd.Err():
 		return err
 	case err := <-died:
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
+		return causeOfDeath(err)
 	case <-e.etcd.Server.StopNotify():
 		return fmt.Errorf("%w: the engine stopped while it was starting", ErrUnavailable)
 	case <-ctx.Done():
@@ -124,6 +124,35 @@ func (e *embedded) start(ctx context.Context, c Config, cfg *embed.Config, fail 
 	}
 	e.client = v3client.New(e.etcd.Server)
 	return nil
+}
+
+// result is what became of a start.
+type result struct {
+	etcd *embed.Etcd
+	err  error
+}
+
+// abandon leaves a start alone that isn't waited for any more. The engine may
+// still come up, and the directory is its own until it has gone again.
+func (e *embedded) abandon(started <-chan result, log *slog.Logger) {
+	lock := e.lock
+	e.lock = nil
+	go func() {
+		if r := <-started; r.err == nil {
+			r.etcd.Close()
+		}
+		if err := lock.Close(); err != nil {
+			log.Warn("could not unlock the data directory", "err", err)
+		}
+	}()
+}
+
+// causeOfDeath tells a full disk from files that make no sense.
+func causeOfDeath(err error) error {
+	if errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("%w: %w", ErrNoSpace, err)
+	}
+	return fmt.Errorf("%w: %w", ErrDamaged, err)
 }
 
 // engineDir is the engine's own directory.

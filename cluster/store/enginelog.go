@@ -56,6 +56,7 @@ var harmless = map[string]bool{
 	"failed to update storage version":                                                                 true,
 	"server has stopped; stopping cluster version's monitor":                                           true,
 	"server has stopped; stopping storage version's monitor":                                           true,
+	"stopped publish because server is stopping":                                                       true,
 	"stopped publish because server is stopped":                                                        true,
 }
 
@@ -116,10 +117,11 @@ func (c *slogCore) Sync() error { return nil }
 // in the list of members.
 const pendingChange = "still pending configuration changes to apply"
 
-// closing tells a message that only says that something was closed.
+// closing tells a message that only says that something was ended.
 func closing(fields []zapcore.Field) bool {
 	for _, f := range fields {
-		if err, ok := f.Interface.(error); ok && (errors.Is(err, net.ErrClosed) || errors.Is(err, http.ErrServerClosed)) {
+		if err, ok := f.Interface.(error); ok && (errors.Is(err, net.ErrClosed) ||
+			errors.Is(err, http.ErrServerClosed) || errors.Is(err, context.Canceled)) {
 			return true
 		}
 	}

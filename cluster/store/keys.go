@@ -75,11 +75,6 @@ func objectKey(kind model.Kind, id string) (key string, ok bool) {
 	return prefix + seg + "/" + escape(id), ok
 }
 
-func mustObjectKey(kind model.Kind, id string) string {
-	key, _ := objectKey(kind, id)
-	return key
-}
-
 // parseKey tells what a key under prefix is about; kind and id are those of a
 // classObject.
 func parseKey(key string) (c class, kind model.Kind, id string, err error) {

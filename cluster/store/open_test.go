@@ -237,6 +237,35 @@ func TestOpenGivesUpWhenItsContextEnds(t *testing.T) {
 	wantErr(t, err, ErrUnavailable)
 }
 
+func TestAnOpenThatGaveUpLeavesTheDirectoryInTheEnd(t *testing.T) {
+	c := config(t)
+	for i := range 10 {
+		short, cancel := context.WithTimeout(context.Background(), time.Duration(i*i)*time.Millisecond)
+		s, err := Open(short, c, state.New())
+		cancel()
+		switch {
+		case err == nil:
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		case !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrLocked):
+			t.Fatal(err)
+		}
+	}
+	for all := ctx(t); ; {
+		s, err := Open(all, c, state.New())
+		if err == nil {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		if !errors.Is(err, ErrLocked) || !sleep(all, 10*time.Millisecond) {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestOperationsEndWithTheirContext(t *testing.T) {
 	f := open(t, config(t))
 	c, cancel := context.WithCancel(context.Background())
