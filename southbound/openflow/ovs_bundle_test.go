@@ -19,8 +19,7 @@ func real(t *testing.T) (*ovstest.Switch, *controller, *openflow.Session) {
 	t.Helper()
 	ovs := ovstest.Start(t)
 	ovs.AddBridge("br0", 0x42, "p1", "p2")
-	c := start(t, nil)
-	c.SetRole(openflow.Role{Master: true, Generation: 1})
+	c := asMaster(startOn(t, ovs.Listen(), nil))
 	ovs.SetController("br0", c.addr)
 	return ovs, c, c.master(t, 0x42)
 }

@@ -18,8 +18,7 @@ func pair(t *testing.T) (*ovstest.Switch, *controller, *openflow.Session, *openf
 	ovs.AddBridge("br0", 0x10, "p1")
 	ovs.AddBridge("br1", 0x11, "q1")
 	ovs.Connect("p1", "q1")
-	c := start(t, nil)
-	c.SetRole(openflow.Role{Master: true, Generation: 1})
+	c := asMaster(startOn(t, ovs.Listen(), nil))
 	ovs.SetController("br0", c.addr)
 	ovs.SetController("br1", c.addr)
 	return ovs, c, c.master(t, 0x10), c.master(t, 0x11)
@@ -99,15 +98,15 @@ func TestPortsFollowTheSwitch(t *testing.T) {
 		return out
 	}
 	p := ports()
-	if len(p) != 3 || p["p1"].Number != 1 || p["p2"].Number != 2 || !p["p1"].Enabled || p[ovs.Device("br0")].Number != flow.Local.Number || p["p1"].MAC.IsZero() {
+	if len(p) != 3 || p["p1"].Number != 1 || p["p2"].Number != 2 || !p["p1"].Enabled || p["br0"].Number != flow.Local.Number || p["p1"].MAC.IsZero() {
 		t.Fatalf("ports %+v", p)
 	}
 	ovs.AddPort("br0", "p3", "type=patch", "options:peer=x", "ofport_request=7")
 	eventually(t, "a port is added", func() bool { return ports()["p3"].Number == 7 })
-	ovs.Ofctl("mod-port", "br0", ovs.Device("br0"), "up")
-	eventually(t, "a port is taken up", func() bool { return ports()[ovs.Device("br0")].Enabled })
-	ovs.Ofctl("mod-port", "br0", ovs.Device("br0"), "down")
-	eventually(t, "a port is taken down", func() bool { return !ports()[ovs.Device("br0")].Enabled })
+	ovs.Ofctl("mod-port", "br0", "br0", "up")
+	eventually(t, "a port is taken up", func() bool { return ports()["br0"].Enabled })
+	ovs.Ofctl("mod-port", "br0", "br0", "down")
+	eventually(t, "a port is taken down", func() bool { return !ports()["br0"].Enabled })
 	ovs.DelPort("br0", "p2")
 	eventually(t, "a port is removed", func() bool { _, ok := ports()["p2"]; return !ok })
 	ovs.AddPort("br0", "p2", "type=patch", "options:peer=y")

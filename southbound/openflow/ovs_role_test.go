@@ -2,7 +2,6 @@ package openflow_test
 
 import (
 	"errors"
-	"net"
 	"strings"
 	"testing"
 
@@ -23,22 +22,23 @@ func TestSwitchEnforcesTheNewestTerm(t *testing.T) {
 	t.Run("real", func(t *testing.T) {
 		ovs := ovstest.Start(t)
 		ovs.AddBridge("br0", 0x42, "p1")
-		enforcesTheNewestTerm(t, func(a, b net.Addr) { ovs.SetController("br0", a, b) })
+		a, b := startOn(t, ovs.Listen(), nil), startOn(t, ovs.Listen(), nil)
+		enforcesTheNewestTerm(t, a, b, func() { ovs.SetController("br0", a.addr, b.addr) })
 	})
 	t.Run("simulated", func(t *testing.T) {
 		sw := oftest.New(0x42, "p1")
-		enforcesTheNewestTerm(t, func(a, b net.Addr) {
-			sw.Keep(t, a)
-			sw.Keep(t, b)
+		a, b := start(t, nil), start(t, nil)
+		enforcesTheNewestTerm(t, a, b, func() {
+			sw.Keep(t, a.addr)
+			sw.Keep(t, b.addr)
 		})
 	})
 }
 
-func enforcesTheNewestTerm(t *testing.T, connect func(a, b net.Addr)) {
-	a, b := start(t, nil), start(t, nil)
+func enforcesTheNewestTerm(t *testing.T, a, b *controller, connect func()) {
 	a.SetRole(openflow.Role{Master: true, Generation: 5})
 	b.SetRole(openflow.Role{Generation: 5})
-	connect(a.addr, b.addr)
+	connect()
 	sa := a.master(t, 0x42)
 	eventually(t, "the follower is a slave", func() bool {
 		s := b.Session(0x42)
@@ -108,7 +108,7 @@ func enforcesTheNewestTerm(t *testing.T, connect func(a, b net.Addr)) {
 func TestWithoutARoleNothingIsWrittenAndNothingHeard(t *testing.T) {
 	ovs := ovstest.Start(t)
 	ovs.AddBridge("br0", 0x42, "p1")
-	c := start(t, nil)
+	c := startOn(t, ovs.Listen(), nil)
 	ovs.SetController("br0", c.addr)
 	eventually(t, "the ports are known", func() bool { return c.Session(0x42) != nil })
 	ovs.Ofctl("add-flow", "br0", "actions=controller")

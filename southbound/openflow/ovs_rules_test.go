@@ -9,7 +9,6 @@ import (
 	"kvnet/model"
 	"kvnet/southbound/flow"
 	"kvnet/southbound/openflow"
-	"kvnet/southbound/openflow/ovstest"
 )
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
@@ -152,12 +151,7 @@ func place(rules map[string]flow.Rule, d model.DPID) map[string]flow.Rule {
 
 func TestEveryRuleIsReadBackAsItWasSent(t *testing.T) {
 	const d = 0x42
-	ovs := ovstest.Start(t)
-	ovs.AddBridge("br0", d, "p1", "p2")
-	c := start(t, nil)
-	c.SetRole(openflow.Role{Master: true, Generation: 1})
-	ovs.SetController("br0", c.addr)
-	s := c.master(t, d)
+	ovs, _, s := real(t)
 
 	g, err := openflow.AddGroup(flow.Group{ID: 0x6b000001, Type: flow.GroupSelect})
 	if err != nil {

@@ -172,13 +172,6 @@ func (s *Switch) Disconnect() {
 	}
 }
 
-// Connections is how many connections there are.
-func (s *Switch) Connections() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.conns)
-}
-
 // Freeze makes the switch read and answer nothing, until Thaw.
 func (s *Switch) Freeze() {
 	s.mu.Lock()

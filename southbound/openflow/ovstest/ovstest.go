@@ -1,12 +1,11 @@
 // Package ovstest starts a real Open vSwitch for tests: a database server and a
-// switch daemon of their own, with bridges in the userspace datapath. It needs
-// root and the package openvswitch-switch.
+// switch daemon of their own, with bridges in the userspace datapath, in a network
+// namespace of their own. It needs root and the package openvswitch-switch.
 package ovstest
 
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -22,10 +21,10 @@ import (
 
 // Switch is a running Open vSwitch.
 type Switch struct {
-	t      testing.TB
-	dir    string
-	env    []string
-	suffix string // of the names of devices
+	t   testing.TB
+	dir string
+	env []string
+	pid int // of the switch daemon
 }
 
 // Start starts an Open vSwitch that ends with the test.
@@ -45,12 +44,17 @@ func Start(t testing.TB) *Switch {
 		t.Fatalf("make a directory for Open vSwitch: %v", err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	s := &Switch{t: t, dir: dir, suffix: fmt.Sprintf("-%05x", rand.Uint32N(1<<20)), env: append(os.Environ(), "OVS_RUNDIR="+dir, "OVS_LOGDIR="+dir, "OVS_DBDIR="+dir, "OVS_SYSCONFDIR="+dir)}
+	s := &Switch{t: t, dir: dir, env: append(os.Environ(), "OVS_RUNDIR="+dir, "OVS_LOGDIR="+dir, "OVS_DBDIR="+dir, "OVS_SYSCONFDIR="+dir)}
 	s.run("ovsdb-tool", "create", s.path("conf.db"), "/usr/share/openvswitch/vswitch.ovsschema")
-	s.daemon("ovsdb-server", []string{"exit"}, "--remote=punix:"+s.path("db.sock"), s.path("conf.db"))
+	s.daemon("ovsdb-server", 0, "--remote=punix:"+s.path("db.sock"), s.path("conf.db"))
 	s.awaitSocket("db.sock")
 	s.Vsctl("--no-wait", "init")
-	s.daemon("ovs-vswitchd", []string{"exit", "--cleanup"}, "--disable-system", "unix:"+s.path("db.sock"))
+	// The devices of bridges and of the datapath have fixed names and outlive the
+	// daemon; in a namespace of its own they are in nobody's way and go with it.
+	s.pid = s.daemon("ovs-vswitchd", syscall.CLONE_NEWNET, "--disable-system", "unix:"+s.path("db.sock"))
+	if err := s.inNamespace(loopbackUp); err != nil {
+		t.Fatalf("bring up the loopback device of the switch: %v", err)
+	}
 	return s
 }
 
@@ -71,9 +75,9 @@ func (s *Switch) path(name string) string { return filepath.Join(s.dir, name) }
 
 func (s *Switch) db() string { return "--db=unix:" + s.path("db.sock") }
 
-// daemon starts a program in the background and, at the end of the test, stops it
-// by a command. It is killed when the test process dies.
-func (s *Switch) daemon(name string, exit []string, args ...string) {
+// daemon starts a program in the background and stops it at the end of the test.
+// It is killed when the test process dies.
+func (s *Switch) daemon(name string, cloneflags uintptr, args ...string) (pid int) {
 	s.t.Helper()
 	path, err := lookPath(name)
 	if err != nil {
@@ -83,7 +87,7 @@ func (s *Switch) daemon(name string, exit []string, args ...string) {
 	cmd := exec.Command(path, append([]string{"--no-chdir", "--pidfile=" + s.path(name+".pid"), "--log-file=" + log,
 		"--unixctl=" + s.path(name+".ctl"), "-vconsole:off"}, args...)...)
 	cmd.Env = s.env
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Cloneflags: cloneflags}
 	started, ended := make(chan error, 1), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -101,10 +105,7 @@ func (s *Switch) daemon(name string, exit []string, args ...string) {
 		s.t.Fatalf("start %s: %v", name, err)
 	}
 	s.t.Cleanup(func() {
-		// A switch that is only killed leaves the devices of its bridges behind.
-		if _, err := s.try("ovs-appctl", append([]string{"--target=" + s.path(name+".ctl")}, exit...)...); err != nil {
-			s.t.Errorf("end %s: %v", name, err)
-		}
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 		select {
 		case <-ended:
 		case <-time.After(10 * time.Second):
@@ -120,6 +121,7 @@ func (s *Switch) daemon(name string, exit []string, args ...string) {
 			}
 		}
 	})
+	return cmd.Process.Pid
 }
 
 // awaitSocket waits until a daemon listens.
@@ -184,27 +186,13 @@ func (s *Switch) Ofctl(command, bridge string, args ...string) string {
 
 // TryOfctl is Ofctl for commands that may fail.
 func (s *Switch) TryOfctl(command, bridge string, args ...string) (string, error) {
-	return s.try("ovs-ofctl", append([]string{"-O", "OpenFlow13", command, "unix:" + s.path(s.Device(bridge)+".mgmt")}, args...)...)
+	return s.try("ovs-ofctl", append([]string{"-O", "OpenFlow13", command, "unix:" + s.path(bridge+".mgmt")}, args...)...)
 }
-
-// Appctl runs ovs-appctl on the switch daemon.
-func (s *Switch) Appctl(args ...string) string {
-	s.t.Helper()
-	return s.run("ovs-appctl", append([]string{"--target=" + s.path("ovs-vswitchd.ctl")}, args...)...)
-}
-
-// Device is the name that a bridge has outside of this package, which is also that
-// of its local port. Bridges are network devices of the host, so the names are
-// made unique for tests that run at the same time.
-func (s *Switch) Device(bridge string) string { return bridge + s.suffix }
 
 // AddBridge adds a bridge with ports, which are patch ports that lead nowhere and
 // have the numbers 1, 2, … in their order. Without rules it forwards nothing.
 func (s *Switch) AddBridge(name string, d model.DPID, ports ...string) {
 	s.t.Helper()
-	if name = s.Device(name); len(name) > 15 {
-		s.t.Fatalf("the name of bridge %s is too long", name)
-	}
 	args := []string{"add-br", name,
 		"--", "set", "bridge", name, "datapath_type=netdev", "fail_mode=secure", "protocols=OpenFlow13",
 		"other_config:datapath-id=" + fmt.Sprintf("%016x", uint64(d))}
@@ -215,8 +203,8 @@ func (s *Switch) AddBridge(name string, d model.DPID, ports ...string) {
 	s.Vsctl(args...)
 }
 
-// SetController makes a bridge connect to controllers, again within a second
-// whenever it loses one.
+// SetController makes a bridge connect to controllers, whose listeners are made by
+// Listen, and again within a second whenever it loses one.
 func (s *Switch) SetController(bridge string, addrs ...net.Addr) {
 	s.t.Helper()
 	var args, ids []string
@@ -225,26 +213,26 @@ func (s *Switch) SetController(bridge string, addrs ...net.Addr) {
 		args = append(args, "--", "--id="+ids[i], "create", "controller", fmt.Sprintf("target=\"tcp:%s\"", a),
 			"connection_mode=out-of-band", "max_backoff=1000", "inactivity_probe=5000")
 	}
-	args = append(args, "--", "set", "bridge", s.Device(bridge), "controller=["+strings.Join(ids, ",")+"]")
+	args = append(args, "--", "set", "bridge", bridge, "controller=["+strings.Join(ids, ",")+"]")
 	s.Vsctl(args[1:]...)
 }
 
 // DelController ends the connection of a bridge.
 func (s *Switch) DelController(bridge string) {
 	s.t.Helper()
-	s.Vsctl("del-controller", s.Device(bridge))
+	s.Vsctl("del-controller", bridge)
 }
 
 // AddPort adds a port to a bridge: with type=patch, type=internal and so on.
 func (s *Switch) AddPort(bridge, port string, settings ...string) {
 	s.t.Helper()
-	s.Vsctl(append([]string{"add-port", s.Device(bridge), port, "--", "set", "interface", port}, settings...)...)
+	s.Vsctl(append([]string{"add-port", bridge, port, "--", "set", "interface", port}, settings...)...)
 }
 
 // DelPort removes a port of a bridge.
 func (s *Switch) DelPort(bridge, port string) {
 	s.t.Helper()
-	s.Vsctl("del-port", s.Device(bridge), port)
+	s.Vsctl("del-port", bridge, port)
 }
 
 // Connect joins ports of two bridges: what leaves one comes in at the other.

@@ -18,17 +18,18 @@ func TestBridgeHasItsPortsWithTheirNumbers(t *testing.T) {
 	}
 }
 
-func TestNothingIsLeftOfASwitch(t *testing.T) {
-	var device string
-	t.Run("a test with a switch", func(t *testing.T) {
-		ovs := ovstest.Start(t)
-		ovs.AddBridge("br0", 0x2a)
-		device = ovs.Device("br0")
-		if _, err := net.InterfaceByName(device); err != nil {
-			t.Fatalf("the bridge is no device: %v", err)
-		}
-	})
-	if _, err := net.InterfaceByName(device); err == nil {
-		t.Errorf("device %s is left", device)
+func TestSwitchesRunBesideEachOther(t *testing.T) {
+	for range 3 {
+		t.Run("switch", func(t *testing.T) {
+			t.Parallel()
+			ovs := ovstest.Start(t)
+			ovs.AddBridge("ovstest-br", 0x2a, "a")
+			if got := ovs.Vsctl("get", "interface", "ovstest-br", "ofport"); got != "65534\n" {
+				t.Errorf("the local port has number %q", got)
+			}
+			if _, err := net.InterfaceByName("ovstest-br"); err == nil {
+				t.Error("the bridge is a device of the host")
+			}
+		})
 	}
 }
