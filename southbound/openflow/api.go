@@ -20,7 +20,8 @@ type Role struct {
 	Generation uint64
 }
 
-// Config says how a Server works. Zero durations and lengths mean the defaults.
+// Config says how a Server works. Observer and Events must be set; zero durations
+// and lengths mean the defaults.
 type Config struct {
 	// Observer is told of switches and their ports.
 	Observer state.Observer
@@ -32,8 +33,8 @@ type Config struct {
 	EchoInterval, EchoTimeout time.Duration
 	// WriteTimeout ends a connection whose switch doesn't read (10 s).
 	WriteTimeout time.Duration
-	// HandshakeTimeout is the time from the connection to the list of ports
-	// (10 s).
+	// HandshakeTimeout is the time from the connection to the list of ports, and
+	// for the answer to a role request (10 s).
 	HandshakeTimeout time.Duration
 	// QueueLen bounds how many writes wait for a slow switch (1024).
 	QueueLen int
@@ -43,13 +44,15 @@ type Config struct {
 // Implementations must not block.
 type Events interface {
 	// MasterUp says that the switch confirmed the role MASTER with the present
-	// generation. Its ports are known: Observer.SwitchConnected came before.
+	// generation, which it does after each SetRole. Its ports are known:
+	// Observer.SwitchConnected came before.
 	MasterUp(s *Session)
 	// SessionDown says that a session ended, also one that never was master.
 	SessionDown(s *Session, err error)
 	// PacketIn hands over a packet. It is only called while MASTER.
 	PacketIn(s *Session, p PacketIn)
-	// FlowRemoved says that a rule is gone. It is only called while MASTER.
+	// FlowRemoved says that a rule is gone, also one that this server deleted. It
+	// is only called while MASTER.
 	FlowRemoved(s *Session, f FlowRemoved)
 	// Stale says that the switch knows a newer generation: it refused our
 	// MASTER request, or made another server its master.
