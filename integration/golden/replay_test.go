@@ -18,6 +18,9 @@ const (
 	settle = 5 * time.Second
 	// steady is how long they must go on holding it.
 	steady = 60 * time.Millisecond
+	// fullAudit is the interval of the full recompute, which must find nothing
+	// different (harness.RecomputeMetric).
+	fullAudit = 2 * time.Second
 )
 
 func TestSwitchesHoldWhatONOSHeld(t *testing.T) {
@@ -56,7 +59,7 @@ func newReplay(t *testing.T, s *Scenario) *replay {
 			t.Error(err)
 		}
 	})
-	rig := harness.Start(t, harness.Context(t, time.Minute), l.Dir, harness.Options{})
+	rig := harness.Start(t, harness.Context(t, time.Minute), l.Dir, harness.Options{FullAuditInterval: fullAudit})
 	return &replay{
 		Scenario: s, t: t,
 		switches: &switches{lab: l, relay: rig.Relay, bridges: map[model.DPID]bridge{}},

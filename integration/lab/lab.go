@@ -59,7 +59,7 @@ func New() (*Lab, error) {
 		return nil, fmt.Errorf("make folder of the lab: %w", err)
 	}
 	// ovs-vswitchd and its tools may run as another user one day.
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // holds sockets and logs of a test, no secrets
+	if err := os.Chmod(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("open folder of the lab: %w", err)
 	}
 	l := &Lab{Dir: dir, id: id}

@@ -87,11 +87,6 @@ func (i *Instance) Reconnect(ctx context.Context, bridge string) error {
 	return i.Vsctl(ctx, "set", "controller", bridge, fmt.Sprintf("target=%q", next))
 }
 
-// RemoveBridge removes a bridge with its ports.
-func (i *Instance) RemoveBridge(ctx context.Context, name string) error {
-	return i.Vsctl(ctx, "del-br", name)
-}
-
 // AddPort adds a port to a bridge.
 func (i *Instance) AddPort(ctx context.Context, bridge string, p Port) error {
 	return i.Vsctl(ctx, p.add(bridge)[1:]...)
@@ -147,15 +142,6 @@ func (i *Instance) Flows(ctx context.Context, bridge string) ([]Flow, error) {
 		flows = append(flows, f)
 	}
 	return flows, nil
-}
-
-// DumpGroups returns the groups of a bridge, a line each.
-func (i *Instance) DumpGroups(ctx context.Context, bridge string) ([]string, error) {
-	out, err := i.Ofctl(ctx, []string{"--no-names"}, "dump-groups", bridge)
-	if err != nil {
-		return nil, err
-	}
-	return contentLines(out), nil
 }
 
 // contentLines drops the headings that name the reply.
