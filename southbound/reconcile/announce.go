@@ -171,6 +171,16 @@ func announceDeferred(free []deferred, now time.Time) {
 	}
 }
 
+// scheduleFreed plans the announcements on other switches that waited for what
+// this one has lost.
+func (t *target) scheduleFreed(now time.Time) {
+	t.mu.Lock()
+	free := t.freed
+	t.freed = nil
+	t.mu.Unlock()
+	announceDeferred(free, now)
+}
+
 // schedule plans announcements of a cell's responder.
 func (t *target) schedule(c *cell, now time.Time, after ...time.Duration) {
 	t.mu.Lock()

@@ -15,10 +15,8 @@ func (t *target) done(ops []op, now time.Time) (came, went []responder) {
 		switch o.kind {
 		case opFlowAdd:
 			fresh := !o.c.have || o.c.haveInPort != o.inPort
-			if !o.c.have {
-				t.installed++
-			}
-			o.c.have, o.c.haveCookie, o.c.haveInPort, o.c.haveOwner = true, o.cookie, o.inPort, o.owner
+			t.hold(o.c, o.cookie)
+			o.c.haveInPort, o.c.haveOwner = o.inPort, o.owner
 			if o.c.haveAnn != nil && (o.ann == nil || responderOf(o.c.haveAnn) != responderOf(o.ann)) {
 				went = append(went, responder{key: responderOf(o.c.haveAnn), c: o.c})
 				fresh = true
@@ -29,14 +27,7 @@ func (t *target) done(ops []op, now time.Time) (came, went []responder) {
 			}
 			t.settle(o.c)
 		case opFlowDelete:
-			if o.c.have {
-				t.installed--
-			}
-			o.c.have = false
-			if o.c.haveAnn != nil {
-				went = append(went, responder{key: responderOf(o.c.haveAnn), c: o.c})
-				o.c.haveAnn = nil
-			}
+			t.absent(o.c)
 			t.settle(o.c)
 		case opGroupAdd, opGroupModify:
 			if !o.g.have {

@@ -363,8 +363,10 @@ func (e *Engine) FlowRemoved(s Session, cookie uint64, groupGone bool) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	// The report of a rule that was just added may overtake the worker that
+	// learns that it was.
 	c := t.cookie[cookie]
-	if t.session != s || c == nil || !c.have || c.haveCookie != cookie {
+	if t.session != s || t.held[cookie] == nil && (c == nil || !c.inflight) {
 		return
 	}
 	t.suspects[cookie] = struct{}{}

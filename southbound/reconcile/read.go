@@ -34,18 +34,20 @@ func (t *target) sync(ctx context.Context, s Session) error {
 	t.checkOriginal(flows)
 	t.loadPorts()
 	clear(t.aside)
-	t.all(func(c *cell) {
-		c.have, c.inflight, c.released, c.haveAnn = false, false, true, nil
-	})
-	t.installed, t.groupsIn = 0, 0
+	clear(t.orphans)
+	clear(t.orphanGrp)
+	t.groupsIn = 0
 	for _, g := range t.groups {
 		g.have, g.inflight, g.released = false, false, true
 	}
-	clear(t.orphans)
-	clear(t.orphanGrp)
-	t.strays = nil
 	var cells []*cell
-	t.all(func(c *cell) { cells = append(cells, c) })
+	t.all(func(c *cell) {
+		// What was known of the rules is compared with what was read, so that a
+		// rule which nobody claims any more keeps its owner: if that is refused
+		// again, the rule stays.
+		c.inflight, c.released = false, true
+		cells = append(cells, c)
+	})
 	for _, c := range cells {
 		t.renew(c)
 		if _, _, err := t.encode(c); err != nil {
@@ -125,7 +127,7 @@ func (t *target) heal(ctx context.Context, s Session) error {
 	t.mu.Lock()
 	var ask []*cell
 	for k := range t.suspects {
-		if c := t.cookie[k]; c != nil && c.have && c.haveCookie == k {
+		if c := t.held[k]; c != nil {
 			ask = append(ask, c)
 		}
 	}
@@ -149,26 +151,13 @@ func (t *target) heal(ctx context.Context, s Session) error {
 		t.mu.Lock()
 		if len(found) == 0 && t.session == s && c.have && c.haveCookie == q.Cookie {
 			t.absent(c)
+			t.mark(c)
 			t.e.metrics.repairs.Inc()
 			t.e.log.Warn("rule was removed by others and is put back", "switch", t.dpid, "owner", c.haveOwner)
 		}
 		t.mu.Unlock()
 	}
 	return nil
-}
-
-// absent says that the switch does not hold a cell's rule; called with t.mu held.
-func (t *target) absent(c *cell) {
-	if c.have {
-		t.installed--
-	}
-	c.have = false
-	if len(c.claims) == 0 {
-		t.clean(c)
-		return
-	}
-	c.dirty = true
-	t.dirty[c] = struct{}{}
 }
 
 type readResult struct {
@@ -193,7 +182,9 @@ func (t *target) takeIn(flows []openflow.FlowEntry, groups []openflow.GroupEntry
 		}
 		c := t.cookie[f.Cookie]
 		if c == nil {
-			if h := t.holder(f); h != nil {
+			// A change that is still to be sent may have taken the cookie from
+			// the cell whose rule this is.
+			if h := t.held[f.Cookie]; h != nil {
 				seen[h] = true
 			} else {
 				t.orphans[orphan{f.Table, f.Cookie}] = struct{}{}
@@ -214,14 +205,18 @@ func (t *target) takeIn(flows []openflow.FlowEntry, groups []openflow.GroupEntry
 		if full && !t.sameEffect(c, f) {
 			continue // likewise
 		}
-		seen[c] = true
-		if !c.have {
-			t.installed++
+		if seen[c] && c.haveCookie != f.Cookie {
+			// Its rule under the number that its port had before is there too.
+			t.orphans[orphan{f.Table, c.haveCookie}] = struct{}{}
+			r.repairs++
 		}
+		seen[c] = true
 		w := c.winner()
-		c.have, c.haveCookie, c.haveInPort = true, f.Cookie, t.inPort(c)
+		t.hold(c, f.Cookie)
+		c.haveInPort = t.inPort(c)
 		if w != nil {
-			c.haveOwner, c.haveAnn = w.owner, w.announce
+			c.haveOwner = w.owner
+			t.respond(c, w.announce)
 			if w.announce != nil {
 				r.responders = append(r.responders, readResponder{responderOf(w.announce), c, f.Duration < young})
 			}
@@ -231,12 +226,8 @@ func (t *target) takeIn(flows []openflow.FlowEntry, groups []openflow.GroupEntry
 		switch {
 		case c.have && !seen[c]:
 			r.repairs++
-			if c.have {
-				t.installed--
-			}
-			c.have = false
-			c.dirty = true
-			t.dirty[c] = struct{}{}
+			t.absent(c)
+			t.mark(c)
 		case c.have && c.dirty && c.want == c.haveCookie && c.missing == "" && len(c.claims) > 0:
 			c.dirty = false
 			delete(t.dirty, c)
@@ -244,17 +235,6 @@ func (t *target) takeIn(flows []openflow.FlowEntry, groups []openflow.GroupEntry
 	})
 	r.repairs += t.takeInGroups(groups)
 	return r
-}
-
-// holder is the cell that knows the rule by the cookie that it had before a
-// change that is still to be sent.
-func (t *target) holder(f *openflow.FlowEntry) (h *cell) {
-	for c := range t.dirty {
-		if c.have && c.haveCookie == f.Cookie {
-			return c
-		}
-	}
-	return nil
 }
 
 func (t *target) takeInGroups(groups []openflow.GroupEntry) (repairs int) {

@@ -37,6 +37,7 @@ type target struct {
 	cells  map[uint64]*cell // by hash of the key
 	groups map[uint32]*groupCell
 	cookie map[uint64]*cell // by want
+	held   map[uint64]*cell // by haveCookie, those with have
 	nCells int
 
 	dirty       map[*cell]struct{}
@@ -61,6 +62,7 @@ type target struct {
 	gen       uint64 // of the last request
 	waiters   []waiter
 	sched     []scheduled
+	freed     []deferred // announcements that no longer wait, to be scheduled without t.mu
 	installed int // rules of kvnet's that the switch holds
 	groupsIn  int
 	conflicts int // claims that lose
@@ -93,7 +95,7 @@ type scheduled struct {
 func newTarget(e *Engine, d model.DPID) *target {
 	return &target{
 		e: e, dpid: d, signal: make(chan struct{}, 1),
-		cells: map[uint64]*cell{}, groups: map[uint32]*groupCell{}, cookie: map[uint64]*cell{},
+		cells: map[uint64]*cell{}, groups: map[uint32]*groupCell{}, cookie: map[uint64]*cell{}, held: map[uint64]*cell{},
 		dirty: map[*cell]struct{}{}, dirtyGroups: map[*groupCell]struct{}{},
 		byPort: map[string]map[*cell]struct{}{}, groupByPort: map[string]map[*groupCell]struct{}{},
 		ports: ports{}, orphans: map[orphan]struct{}{}, orphanGrp: map[uint32]struct{}{},
@@ -144,6 +146,44 @@ func (t *target) drop(c *cell) {
 		t.nCells--
 		return
 	}
+}
+
+// hold says that the switch has a cell's rule with this cookie.
+func (t *target) hold(c *cell, cookie uint64) {
+	if c.have {
+		t.unhold(c)
+	} else {
+		t.installed++
+	}
+	c.have, c.haveCookie = true, cookie
+	t.held[cookie] = c
+}
+
+// absent says that the switch has no rule of a cell's. A responder that went so
+// is gone as well: nobody need wait for its removal.
+func (t *target) absent(c *cell) {
+	if !c.have {
+		return
+	}
+	t.installed--
+	t.unhold(c)
+	c.have = false
+	if c.haveAnn != nil {
+		t.freed = append(t.freed, t.e.announcer.went(responderOf(c.haveAnn), t.dpid)...)
+		c.haveAnn = nil
+	}
+}
+
+func (t *target) unhold(c *cell) {
+	if t.held[c.haveCookie] == c {
+		delete(t.held, c.haveCookie)
+	}
+}
+
+// mark says that a cell may differ from what the switch has.
+func (t *target) mark(c *cell) {
+	c.dirty = true
+	t.dirty[c] = struct{}{}
 }
 
 // all calls f for each cell. f must not add or drop cells.

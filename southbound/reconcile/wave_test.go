@@ -171,3 +171,20 @@ func shortRepeats(t *testing.T) {
 	repeats = []time.Duration{10 * time.Millisecond, 30 * time.Millisecond}
 	t.Cleanup(func() { repeats = old })
 }
+
+func TestAnnouncementWaitsNoLongerWhenTheOldResponderWasRemovedByHand(t *testing.T) {
+	shortRepeats(t)
+	w := newWorld(t, func(c *Config) { c.DeleteHold = time.Hour; c.WaveTimeout = 50 * time.Millisecond })
+	s1, s2 := w.connect(oftest.New(1, "p1")), w.connect(oftest.New(2, "p1"))
+	w.want("a", responderRule(t, 1, "172.16.0.100"))
+	until(t, "announced from the first", func() bool { return s1.Counts().PacketOuts == 3 })
+	// A port that is missed on the first holds its deletes.
+	w.want("b", rule(t, 1, `table=0,priority=5,in_port="p9",actions=drop`))
+	until(t, "the port is missed", func() bool { return len(w.engine.Waiting(Filter{})) == 1 })
+	w.want("a", responderRule(t, 2, "172.16.0.100"))
+	until(t, "the responder is on the second", func() bool { return len(s2.Rules()) == 1 })
+	quiet(t, s2, 0)
+	s1.RemoveFlows(func(flow.Rule) bool { return true })
+	until(t, "announced from the second", func() bool { return s2.Counts().PacketOuts == 3 })
+	quiet(t, s1, 3)
+}

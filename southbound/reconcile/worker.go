@@ -77,8 +77,10 @@ func (t *target) work(ctx context.Context, wantAudit, wantFull bool) (next time.
 	default:
 		err = t.heal(ctx, s)
 	}
+	t.scheduleFreed(time.Now())
 	if err == nil {
 		err = t.flush(ctx, s)
+		t.scheduleFreed(time.Now())
 	}
 	if err != nil {
 		t.lost(s, err)
@@ -142,6 +144,7 @@ func (t *target) send(ctx context.Context, s Session, ops []op, msgs []openflow.
 			came, went := t.done(ops[:n], now)
 			t.mu.Unlock()
 			t.answer(came, went, now)
+			t.scheduleFreed(now)
 			ops, msgs = ops[n:], msgs[n:]
 		case errors.As(err, &refused):
 			t.mu.Lock()
