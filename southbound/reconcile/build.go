@@ -206,8 +206,27 @@ func (t *target) buildOrphans(add func(op, openflow.Message)) {
 		add(op{kind: opOrphan, o: o}, openflow.DeleteFlows(o.table, o.cookie, ^uint64(0)))
 	}
 	clear(t.orphans)
-	for _, e := range t.strays {
-		add(op{kind: opStray}, openflow.DeleteStrict(e))
+	t.buildStrays(add)
+}
+
+// buildStrays deletes copies of own rules that others made. Where kvnet wants a
+// rule of that key, the copy was in its place and is overwritten by it.
+func (t *target) buildStrays(add func(op, openflow.Message)) {
+	if len(t.strays) == 0 {
+		return
+	}
+	wanted := map[flow.Key]struct{}{}
+	t.all(func(c *cell) {
+		if c.winner() != nil && c.missing == "" {
+			k := c.key
+			k.Match, _ = t.ports.match(k.Match)
+			wanted[k] = struct{}{}
+		}
+	})
+	for _, s := range t.strays {
+		if _, ok := wanted[s.key]; !ok {
+			add(op{kind: opStray}, openflow.DeleteStrict(s.e))
+		}
 	}
 	t.strays = nil
 }

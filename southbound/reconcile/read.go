@@ -175,6 +175,7 @@ type readResponder struct {
 // and no message in flight.
 func (t *target) takeIn(flows []openflow.FlowEntry, groups []openflow.GroupEntry, full bool) (r readResult) {
 	seen := make(map[*cell]bool, len(t.cookie))
+	t.strays = nil
 	for i := range flows {
 		f := &flows[i]
 		if !own(f.Cookie) {
@@ -198,7 +199,7 @@ func (t *target) takeIn(flows []openflow.FlowEntry, groups []openflow.GroupEntry
 		if !t.sameKey(c, f) {
 			// A copy of one of our rules under another key: deleting by cookie
 			// would hit the right one as well.
-			t.strays = append(t.strays, openflow.EncodedRule{Table: f.Table, Priority: f.Priority, Match: f.MatchBytes})
+			t.strays = append(t.strays, stray{f.Rule.Key(), openflow.EncodedRule{Table: f.Table, Priority: f.Priority, Match: f.MatchBytes}})
 			r.repairs++
 			continue
 		}

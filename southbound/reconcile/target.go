@@ -54,7 +54,7 @@ type target struct {
 	blocked   string
 	lastError string
 	orphans   map[orphan]struct{}
-	strays    []openflow.EncodedRule // copies of own rules under other keys
+	strays    []stray // copies of own rules under other keys
 	orphanGrp map[uint32]struct{}
 	suspects  map[uint64]struct{} // cookies of own rules that the switch says are gone
 	recheck   bool                // suspects need a whole audit
@@ -72,6 +72,12 @@ type target struct {
 type orphan struct {
 	table  uint8
 	cookie uint64
+}
+
+// stray is a copy of an own rule, made by others, under another key.
+type stray struct {
+	key flow.Key // with port numbers
+	e   openflow.EncodedRule
 }
 
 type waiter struct {

@@ -183,7 +183,7 @@ func (t *target) announceDue(ctx context.Context, s Session) (next time.Time) {
 	if len(t.aside) > 0 {
 		earlier(t.nextRetry(now))
 	}
-	if len(t.dirty) > 0 || len(t.dirtyGroups) > 0 || len(t.orphans) > 0 || len(t.orphanGrp) > 0 {
+	if len(t.dirty) > 0 || len(t.dirtyGroups) > 0 || len(t.orphans) > 0 || len(t.orphanGrp) > 0 || len(t.strays) > 0 {
 		// Deletes are held: look again when the holds end.
 		for _, end := range []time.Time{t.holdUntil(t.e.cfg.DeleteHold), t.upSince.Add(t.e.cfg.AssembleHold)} {
 			if end.After(now) {
