@@ -17,11 +17,11 @@ var (
 // sync reads everything that a switch holds when its session begins, so that only
 // the difference is sent.
 func (t *target) sync(ctx context.Context, s Session) error {
-	flows, err := s.Flows(ctx, allFlows)
+	flows, err := readFlows(ctx, s, allFlows)
 	if err != nil {
 		return fmt.Errorf("read the rules of switch %s: %w", t.dpid, err)
 	}
-	groups, err := s.Groups(ctx)
+	groups, err := readGroups(ctx, s)
 	if err != nil {
 		return fmt.Errorf("read the groups of switch %s: %w", t.dpid, err)
 	}
@@ -99,11 +99,11 @@ func (t *target) audit(ctx context.Context, s Session, full bool) error {
 		// Somebody may have taken the original's rules away.
 		return t.sync(ctx, s)
 	}
-	flows, err := s.Flows(ctx, ownFlows)
+	flows, err := readFlows(ctx, s, ownFlows)
 	if err != nil {
 		return fmt.Errorf("audit the rules of switch %s: %w", t.dpid, err)
 	}
-	groups, err := s.Groups(ctx)
+	groups, err := readGroups(ctx, s)
 	if err != nil {
 		return fmt.Errorf("audit the groups of switch %s: %w", t.dpid, err)
 	}
@@ -144,7 +144,7 @@ func (t *target) heal(ctx context.Context, s Session) error {
 		t.mu.Lock()
 		q := openflow.FlowQuery{Table: c.key.Table, Cookie: c.haveCookie, Mask: ^uint64(0)}
 		t.mu.Unlock()
-		found, err := s.Flows(ctx, q)
+		found, err := readFlows(ctx, s, q)
 		if err != nil {
 			return fmt.Errorf("look for a removed rule on switch %s: %w", t.dpid, err)
 		}

@@ -10,8 +10,28 @@ import (
 )
 
 // ioTimeout bounds one exchange with a switch. A switch that does not answer for
-// so long loses its connection and is read anew when it comes back.
-const ioTimeout = 30 * time.Second
+// so long loses its connection and is read anew when it comes back. All of a
+// worker's exchanges together may take longer: much is to be sent, or one refusal
+// follows another.
+var ioTimeout = 30 * time.Second
+
+func readFlows(ctx context.Context, s Session, q openflow.FlowQuery) ([]openflow.FlowEntry, error) {
+	ctx, cancel := context.WithTimeout(ctx, ioTimeout)
+	defer cancel()
+	return s.Flows(ctx, q)
+}
+
+func readGroups(ctx context.Context, s Session) ([]openflow.GroupEntry, error) {
+	ctx, cancel := context.WithTimeout(ctx, ioTimeout)
+	defer cancel()
+	return s.Groups(ctx)
+}
+
+func sendBundle(ctx context.Context, s Session, msgs []openflow.Message) error {
+	ctx, cancel := context.WithTimeout(ctx, ioTimeout)
+	defer cancel()
+	return s.Bundle(ctx, msgs)
+}
 
 // run is the worker of a switch: the only goroutine that writes to it.
 func (t *target) run(ctx context.Context) {
@@ -66,8 +86,6 @@ func (t *target) work(ctx context.Context, wantAudit, wantFull bool) (next time.
 		// Nothing is known of what is wanted before the first plan.
 		return time.Time{}
 	}
-	ctx, cancel := context.WithTimeout(ctx, ioTimeout)
-	defer cancel()
 	var err error
 	switch {
 	case !synced:
@@ -134,7 +152,7 @@ func (t *target) send(ctx context.Context, s Session, ops []op, msgs []openflow.
 	for len(ops) > 0 {
 		n := min(len(ops), maxBundle)
 		began := time.Now()
-		err := s.Bundle(ctx, msgs[:n])
+		err := sendBundle(ctx, s, msgs[:n])
 		now := time.Now()
 		var refused *openflow.BundleError
 		switch {
