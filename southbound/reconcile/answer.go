@@ -130,6 +130,16 @@ func (t *target) isAside(o flow.Owner, now time.Time) bool {
 	return a != nil && now.Before(a.until)
 }
 
+// forgive ends the setting aside of owners that were tried again and not refused;
+// called when nothing is left that may be sent.
+func (t *target) forgive(now time.Time) {
+	for o, a := range t.aside {
+		if !now.Before(a.until) {
+			delete(t.aside, o)
+		}
+	}
+}
+
 // nextRetry is when an owner that is set aside is tried again; zero: none is.
 func (t *target) nextRetry(now time.Time) time.Time {
 	var next time.Time

@@ -135,6 +135,7 @@ func (t *target) flush(ctx context.Context, s Session) error {
 		gen := t.gen
 		ops, msgs := t.build(now)
 		if len(ops) == 0 {
+			t.forgive(now)
 			t.answered(gen)
 			t.mu.Unlock()
 			return nil
