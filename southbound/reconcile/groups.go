@@ -17,6 +17,7 @@ func (t *target) setGroup(o flow.Owner, g flow.Group) (changed, conflict bool) {
 		t.unindexGroup(gc)
 		gc.claims[i].group = g
 	default:
+		t.claims++
 		t.unindexGroup(gc)
 		gc.claims = append(gc.claims, groupClaim{})
 		copy(gc.claims[i+1:], gc.claims[i:])
@@ -34,6 +35,7 @@ func (t *target) dropGroup(gc *groupCell, o flow.Owner) {
 	if !ok {
 		return
 	}
+	t.claims--
 	t.unindexGroup(gc)
 	gc.claims = append(gc.claims[:i], gc.claims[i+1:]...)
 	t.indexGroup(gc)

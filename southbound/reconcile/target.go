@@ -38,7 +38,7 @@ type target struct {
 	groups map[uint32]*groupCell
 	cookie map[uint64]*cell // by want
 	held   map[uint64]*cell // by haveCookie, those with have
-	nCells int
+	claims int              // of all owners, groups included
 
 	dirty       map[*cell]struct{}
 	dirtyGroups map[*groupCell]struct{}
@@ -49,6 +49,8 @@ type target struct {
 	ports     ports
 	session   Session
 	upSince   time.Time
+	staged    bool // a plan is under way that concerns the switch
+	skipped   bool // the worker had something to send meanwhile
 	synced    bool // the switch was read in this session
 	lagging   bool // a wave has waited for it in vain
 	blocked   string
@@ -63,7 +65,7 @@ type target struct {
 	waiters   []waiter
 	sched     []scheduled
 	freed     []deferred // announcements that no longer wait, to be scheduled without t.mu
-	installed int // rules of kvnet's that the switch holds
+	installed int        // rules of kvnet's that the switch holds
 	groupsIn  int
 	conflicts int // claims that lose
 }
@@ -125,7 +127,6 @@ func (t *target) cellFor(k flow.Key) *cell {
 	}
 	c := &cell{key: k, next: t.cells[h]}
 	t.cells[h] = c
-	t.nCells++
 	return c
 }
 
@@ -149,7 +150,6 @@ func (t *target) drop(c *cell) {
 		default:
 			delete(t.cells, h)
 		}
-		t.nCells--
 		return
 	}
 }
@@ -213,6 +213,7 @@ func (t *target) setClaim(k flow.Key, x claim) (c *cell, changed, conflict bool)
 		t.unindex(c)
 		c.claims[i] = x
 	default:
+		t.claims++
 		t.unindex(c)
 		c.claims = append(c.claims, claim{})
 		copy(c.claims[i+1:], c.claims[i:])
@@ -230,6 +231,7 @@ func (t *target) dropClaim(c *cell, o flow.Owner) {
 	if !ok {
 		return
 	}
+	t.claims--
 	t.unindex(c)
 	c.claims = append(c.claims[:i], c.claims[i+1:]...)
 	t.index(c)
@@ -339,28 +341,12 @@ func (t *target) resolved(c *cell, w *claim) flow.Rule {
 	return r
 }
 
-// claimed tells whether anybody wants anything on the switch.
-func (t *target) claimed() bool {
-	for _, g := range t.groups {
-		if len(g.claims) > 0 {
-			return true
-		}
-	}
-	for _, c := range t.cells {
-		for ; c != nil; c = c.next {
-			if len(c.claims) > 0 {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// setPort says that a port has this number, or is gone (present false).
-func (t *target) setPort(name string, number uint32, present bool) {
+// setPort says that a port has this number, or is gone (present false). It tells
+// whether that changes a rule or group.
+func (t *target) setPort(name string, number uint32, present bool) (touched bool) {
 	old, had := t.ports[name]
 	if had == present && (!present || old == number) {
-		return
+		return false
 	}
 	if present {
 		t.ports[name] = number
@@ -376,6 +362,7 @@ func (t *target) setPort(name string, number uint32, present bool) {
 		g.released = true
 		t.renewGroup(g)
 	}
+	return len(t.byPort[name])+len(t.groupByPort[name]) > 0
 }
 
 // request asks the worker to send what differs and returns a channel that is

@@ -35,8 +35,8 @@ func sendBundle(ctx context.Context, s Session, msgs []openflow.Message) error {
 
 // run is the worker of a switch: the only goroutine that writes to it.
 func (t *target) run(ctx context.Context) {
-	audit := t.e.timer(t.e.cfg.AuditInterval, true)
-	full := t.e.timer(t.e.cfg.FullAuditInterval, true)
+	audit := spread(t.e.cfg.AuditInterval)
+	full := spread(t.e.cfg.FullAuditInterval)
 	alarm := time.NewTimer(time.Hour)
 	defer audit.Stop()
 	defer full.Stop()
@@ -129,6 +129,11 @@ func (t *target) flush(ctx context.Context, s Session) error {
 		t.mu.Lock()
 		if t.session != s || t.blocked != "" {
 			t.answered(t.gen)
+			t.mu.Unlock()
+			return nil
+		}
+		if t.staged {
+			t.skipped = true
 			t.mu.Unlock()
 			return nil
 		}
