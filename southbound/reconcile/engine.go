@@ -147,6 +147,7 @@ func (e *Engine) Run(ctx context.Context) error {
 			snap, changes := sub.Take()
 			e.plan(ctx, snap, changes)
 		case <-full.C:
+			e.prune()
 			e.beginFull()
 			full.Reset(jitter(e.cfg.FullAuditInterval))
 		case <-tick.C:

@@ -173,6 +173,11 @@ func (e *Engine) send(ctx context.Context, b *batch) {
 	for t := range b.targets {
 		t.request()
 	}
+	if b.deletes {
+		for t := range b.targets {
+			e.forget(t.dpid)
+		}
+	}
 }
 
 // wave sends what the switches must gain and waits for the answers.
@@ -282,5 +287,13 @@ func (e *Engine) forget(d model.DPID) {
 		if t.stop != nil {
 			t.stop()
 		}
+	}
+}
+
+// prune forgets all targets that stand for nothing. The state may know of the end
+// of a connection before the target does, so forgetting then may come too early.
+func (e *Engine) prune() {
+	for _, t := range e.sorted() {
+		e.forget(t.dpid)
 	}
 }
