@@ -161,7 +161,7 @@ func (e *Engine) send(ctx context.Context, b *batch) {
 	var live []*target
 	for t := range b.targets {
 		t.mu.Lock()
-		if t.session != nil && t.synced && t.blocked == "" {
+		if t.session != nil && t.blocked == "" {
 			live = append(live, t)
 		}
 		t.mu.Unlock()
