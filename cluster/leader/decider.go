@@ -45,8 +45,8 @@ type DeciderConfig struct {
 // and writes their results under the leader's term.
 type Decider struct {
 	c      DeciderConfig
-	zones  *decide.Allocator
-	groups *decide.Allocator
+	zones  *numbers // by router
+	groups *numbers // by balancer
 
 	nodes, routers, balancers map[string]struct{} // to be decided again
 	allGateways               bool                // routers without a living gateway too
@@ -62,8 +62,8 @@ func NewDecider(c DeciderConfig) *Decider {
 		c.Logger = slog.Default()
 	}
 	return &Decider{c: c,
-		zones:  decide.NewAllocator(uint32(c.ZoneBase)+1, maxZone),
-		groups: decide.NewAllocator(flow.GroupIDMin, flow.GroupIDMax),
+		zones:  newNumbers(uint32(c.ZoneBase)+1, maxZone),
+		groups: newNumbers(flow.GroupIDMin, flow.GroupIDMax),
 		nodes:  map[string]struct{}{}, routers: map[string]struct{}{}, balancers: map[string]struct{}{}}
 }
 
@@ -166,6 +166,9 @@ func (d *Decider) changed(snap state.Snapshot, c model.Change) {
 		if old != nil {
 			d.zones.Free(uint32(old.Zone))
 		}
+		if snap.RouterStatus(c.Key) != nil {
+			d.zones.stored(c.Key)
+		}
 		d.routers[c.Key] = struct{}{}
 	case model.KindLoadBalancer:
 		d.balancers[c.Key] = struct{}{}
@@ -176,6 +179,9 @@ func (d *Decider) changed(snap state.Snapshot, c model.Change) {
 		}
 		if old != nil {
 			d.groups.Free(old.GroupID)
+		}
+		if snap.LoadBalancerStatus(c.Key) != nil {
+			d.groups.stored(c.Key)
 		}
 		d.balancers[c.Key] = struct{}{}
 	}
@@ -217,20 +223,16 @@ func (d *Decider) decide(ctx context.Context, snap state.Snapshot) (again bool, 
 			}
 		}
 	}
-	var given []uint32
 	if len(d.routers) > 0 {
 		gateways := decide.CompleteGateways(snap)
 		for name := range d.routers {
 			ds = d.add(ds, snap, model.KindRouterStatus, name, func() model.Object {
 				r := snap.Router(name)
 				if r == nil {
+					d.zones.stored(name)
 					return nil
 				}
-				old := snap.RouterStatus(name)
-				st := decide.Router(snap, r, gateways, d.zones)
-				if old == nil || old.Zone == 0 {
-					given = append(given, uint32(st.Zone))
-				}
+				st := decide.Router(snap, r, gateways, d.zones.of(name))
 				if st.Zone == 0 {
 					d.c.Logger.Error("no conntrack zone is free", "router", name)
 				}
@@ -239,21 +241,17 @@ func (d *Decider) decide(ctx context.Context, snap state.Snapshot) (again bool, 
 		}
 		clear(d.routers)
 	}
-	var groups []uint32
 	for name := range d.balancers {
 		ds = d.add(ds, snap, model.KindLoadBalancerStatus, name, func() model.Object {
 			l := snap.LoadBalancer(name)
 			if l == nil {
+				d.groups.stored(name)
 				return nil
 			}
-			old := snap.LoadBalancerStatus(name)
-			st := decide.LoadBalancer(snap, l, d.groups)
+			st := decide.LoadBalancer(snap, l, d.groups.of(name))
 			if st == nil {
 				d.c.Logger.Error("no group id is free", "loadbalancer", name)
 				return nil
-			}
-			if old == nil {
-				groups = append(groups, st.GroupID)
 			}
 			return st
 		})
@@ -262,16 +260,7 @@ func (d *Decider) decide(ctx context.Context, snap state.Snapshot) (again bool, 
 	if len(ds) == 0 {
 		return false, nil
 	}
-	again, err = d.write(ctx, ds)
-	// What was written has come back through the watch or will; the reservation
-	// made here has done its work.
-	for _, z := range given {
-		d.zones.Free(z)
-	}
-	for _, g := range groups {
-		d.groups.Free(g)
-	}
-	return again, err
+	return d.write(ctx, ds)
 }
 
 // add appends the decision about one object if it differs from the stored one.

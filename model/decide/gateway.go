@@ -48,7 +48,7 @@ func CompleteGateways(db state.Snapshot) []string {
 
 // Router decides about a router: it returns the status that should be stored.
 // gateways are the complete gateways; zones gives out conntrack zones.
-func Router(db state.Snapshot, r *model.Router, gateways []string, zones *Allocator) *model.RouterStatus {
+func Router(db state.Snapshot, r *model.Router, gateways []string, zones Numbers) *model.RouterStatus {
 	next := model.RouterStatus{Name: r.Name, Life: r.Created}
 	if old := db.RouterStatus(r.Name); old != nil {
 		next = *old
