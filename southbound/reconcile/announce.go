@@ -210,7 +210,7 @@ func (t *target) dueAnnouncements(now time.Time) []openflow.Message {
 		}
 		// Only what is still answered for here is announced.
 		w := s.c.winner()
-		if !s.c.have || w == nil || w.announce == nil {
+		if t.blocked != "" || !s.c.have || w == nil || w.announce == nil {
 			continue
 		}
 		if m, ok := t.announcement(w.announce); ok {

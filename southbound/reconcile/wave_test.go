@@ -188,3 +188,18 @@ func TestAnnouncementWaitsNoLongerWhenTheOldResponderWasRemovedByHand(t *testing
 	until(t, "announced from the second", func() bool { return s2.Counts().PacketOuts == 3 })
 	quiet(t, s1, 3)
 }
+
+func TestNothingIsAnnouncedOnASwitchThatIsLeftAlone(t *testing.T) {
+	shortRepeats(t)
+	w := newWorld(t, nil)
+	s := w.connect(oftest.New(1, "p1"))
+	w.want("a", responderRule(t, 1, "172.16.0.100"))
+	until(t, "three announcements", func() bool { return s.Counts().PacketOuts == 3 })
+	w.byHand(s, 0x00b5_0000_1234_5678, rule(t, 1, drop2))
+	w.takeOver()
+	until(t, "the switch is left alone", func() bool {
+		v := w.engine.Switches()
+		return len(v) == 1 && v[0].Blocked != ""
+	})
+	quiet(t, s, 3)
+}
