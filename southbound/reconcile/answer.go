@@ -86,7 +86,7 @@ func (t *target) failed(ops []op) {
 		case opOrphan:
 			t.orphans[o.o] = struct{}{}
 		case opOrphanGroup:
-			t.orphanGrp[o.id] = struct{}{}
+			t.orphanGrp[o.id] = o.group
 		}
 	}
 }

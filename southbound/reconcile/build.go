@@ -151,8 +151,8 @@ func (t *target) build(now time.Time) (ops []op, msgs []openflow.Message) {
 				add(op{kind: opGroupDelete, owner: g.owner, g: g}, openflow.DeleteGroup(g.id))
 			}
 		}
-		for id := range t.orphanGrp {
-			add(op{kind: opOrphanGroup, id: id}, openflow.DeleteGroup(id))
+		for id, g := range t.orphanGrp {
+			add(op{kind: opOrphanGroup, id: id, group: g}, openflow.DeleteGroup(id))
 		}
 		clear(t.orphanGrp)
 	}

@@ -8,6 +8,12 @@ func (t *target) setGroup(o flow.Owner, g flow.Group) (changed, conflict bool) {
 	if gc == nil {
 		gc = &groupCell{id: g.ID}
 		t.groups[g.ID] = gc
+		if got, there := t.orphanGrp[g.ID]; there {
+			// Nobody wanted it when the switch was read. It is changed in place.
+			delete(t.orphanGrp, g.ID)
+			gc.have, gc.got = true, got
+			t.groupsIn++
+		}
 	}
 	i, ok := gc.find(o)
 	switch {

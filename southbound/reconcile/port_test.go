@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"kvnet/southbound/flow"
 	"kvnet/southbound/openflow/oftest"
 )
 
@@ -47,6 +48,40 @@ func TestPortThatComesBackWithAnotherNumberIsFollowedWhileDeletesAreHeld(t *test
 	holds(t, s, "table=0,priority=5,in_port=2,actions=output:1")
 	s.AddPort(9, "p2", true)
 	holds(t, s, "table=0,priority=5,in_port=9,actions=output:1")
+}
+
+func TestGroupThatIsWantedAgainWhileItsDeletionIsHeldStays(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.DeleteHold = time.Hour })
+	s := w.connect(oftest.New(1, "p1"))
+	set := flow.Set{Groups: []flow.Group{{Switch: 1, ID: flow.GroupIDMin + 1, Type: flow.GroupSelect}}}
+	w.wantSet("g", set)
+	w.settled()
+	before := s.Counts()
+	w.want("u", rule(t, 1, `table=0,priority=5,in_port="p9",actions=drop`))
+	w.wishes.mu.Lock()
+	delete(w.wishes.sets, "w/g")
+	w.wishes.mu.Unlock()
+	w.takeOver()
+	until(t, "the switch is read", func() bool { return s.Counts().GroupQueries > before.GroupQueries })
+	until(t, "the group is orphaned", func() bool {
+		x := w.engine.existing(1)
+		if x == nil {
+			return false
+		}
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return x.synced
+	})
+	w.wantSet("g", set)
+	until(t, "the group is its owner's again", func() bool {
+		vs := w.engine.Rules(Filter{Owner: "w/g"})
+		return len(vs) == 1 && vs[0].State == StateInstalled
+	})
+	s.AddPort(9, "p9", true)
+	w.settled()
+	if after := s.Counts(); after.GroupMods != before.GroupMods {
+		t.Errorf("%d group-mods were sent", after.GroupMods-before.GroupMods)
+	}
 }
 
 func TestHoldOnDeletesKeepsTheRulesOfAllOwners(t *testing.T) {

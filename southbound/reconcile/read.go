@@ -36,9 +36,8 @@ func (t *target) sync(ctx context.Context, s Session) error {
 	clear(t.aside)
 	clear(t.orphans)
 	clear(t.orphanGrp)
-	t.groupsIn = 0
 	for _, g := range t.groups {
-		g.have, g.inflight, g.released = false, false, true
+		g.inflight, g.released = false, true
 	}
 	var cells []*cell
 	t.all(func(c *cell) {
@@ -245,23 +244,23 @@ func (t *target) takeInGroups(groups []openflow.GroupEntry) (repairs int) {
 		if !ownGroup(id) {
 			continue
 		}
+		got := ge.Group
+		got.Switch = t.dpid
+		if ge.DecodeErr != nil {
+			got.Buckets = nil
+		}
 		gc := t.groups[id]
 		if gc == nil {
-			t.orphanGrp[id] = struct{}{}
+			t.orphanGrp[id] = got
 			repairs++
 			continue
 		}
 		seen[id] = true
-		got := ge.Group
-		got.Switch = t.dpid
 		if !gc.have {
 			t.groupsIn++
 		}
 		changed := gc.have && (ge.DecodeErr != nil || !gc.got.Equal(got))
 		gc.have, gc.got = true, got
-		if ge.DecodeErr != nil {
-			gc.got.Buckets = nil
-		}
 		if w := gc.winner(); w != nil {
 			gc.owner = w.owner
 		}

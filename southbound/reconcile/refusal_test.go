@@ -52,6 +52,24 @@ func TestOldRulesOfARefusedOwnerOutliveAConnection(t *testing.T) {
 	holds(t, s, drop1, drop2)
 }
 
+func TestOldGroupOfARefusedOwnerOutlivesAConnection(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.RefusedBackoff = time.Hour })
+	s := oftest.New(1)
+	s.Refuse(full)
+	w.connect(s)
+	uses := fmt.Sprintf("table=32,priority=9,ip,actions=group:%d", flow.GroupIDMin+1)
+	w.wantSet("a", flow.Set{Groups: []flow.Group{{Switch: 1, ID: flow.GroupIDMin + 1, Type: flow.GroupSelect}}, Rules: []flow.Rule{rule(t, 1, uses)}})
+	w.settled()
+	w.want("a", rule(t, 1, tooMuch))
+	w.refused("a")
+	queries := s.Counts().FlowQueries
+	s.Disconnect()
+	until(t, "the switch is read again", func() bool { return s.Counts().FlowQueries > queries })
+	w.want("b", rule(t, 1, drop2))
+	w.refused("a")
+	holds(t, s, uses, drop2)
+}
+
 func TestOwnerRefusedByOneSwitchIsServedOnAnother(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.RefusedBackoff = time.Hour })
 	s1, s2 := oftest.New(1), oftest.New(2)

@@ -56,10 +56,10 @@ type target struct {
 	blocked   string
 	lastError string
 	orphans   map[orphan]struct{}
-	strays    []stray // copies of own rules under other keys
-	orphanGrp map[uint32]struct{}
-	suspects  map[uint64]struct{} // cookies of own rules that the switch says are gone
-	recheck   bool                // suspects need a whole audit
+	strays    []stray               // copies of own rules under other keys
+	orphanGrp map[uint32]flow.Group // groups of kvnet's that nobody wants
+	suspects  map[uint64]struct{}   // cookies of own rules that the switch says are gone
+	recheck   bool                  // suspects need a whole audit
 	aside     map[flow.Owner]*aside
 	gen       uint64 // of the last request
 	waiters   []waiter
@@ -106,7 +106,7 @@ func newTarget(e *Engine, d model.DPID) *target {
 		cells: map[uint64]*cell{}, groups: map[uint32]*groupCell{}, cookie: map[uint64]*cell{}, held: map[uint64]*cell{},
 		dirty: map[*cell]struct{}{}, dirtyGroups: map[*groupCell]struct{}{},
 		byPort: map[string]map[*cell]struct{}{}, groupByPort: map[string]map[*groupCell]struct{}{},
-		ports: ports{}, orphans: map[orphan]struct{}{}, orphanGrp: map[uint32]struct{}{},
+		ports: ports{}, orphans: map[orphan]struct{}{}, orphanGrp: map[uint32]flow.Group{},
 		suspects: map[uint64]struct{}{}, aside: map[flow.Owner]*aside{},
 	}
 }
