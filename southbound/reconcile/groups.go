@@ -50,7 +50,18 @@ func (t *target) dropGroup(gc *groupCell, o flow.Owner) {
 	t.renewGroup(gc)
 }
 
+// conflicts counts the claims that are for something else than what stands.
+func (g *groupCell) conflicts() (n int) {
+	for i := range g.claims {
+		if !g.claims[i].group.Equal(g.claims[0].group) {
+			n++
+		}
+	}
+	return n
+}
+
 func (t *target) indexGroup(gc *groupCell) {
+	t.conflicts += gc.conflicts()
 	eachGroupPort(gc, func(name string) {
 		if t.groupByPort[name] == nil {
 			t.groupByPort[name] = map[*groupCell]struct{}{}
@@ -60,6 +71,7 @@ func (t *target) indexGroup(gc *groupCell) {
 }
 
 func (t *target) unindexGroup(gc *groupCell) {
+	t.conflicts -= gc.conflicts()
 	eachGroupPort(gc, func(name string) {
 		delete(t.groupByPort[name], gc)
 		if len(t.groupByPort[name]) == 0 {

@@ -168,3 +168,35 @@ func TestManyRefusalsAreNoSilence(t *testing.T) {
 		t.Errorf("the session was given up %d times", n)
 	}
 }
+
+func TestGroupOfTheSmallerOwnerStandsAndTheOtherCounts(t *testing.T) {
+	w := newWorld(t, nil)
+	s := w.connect(oftest.New(1))
+	group := func(weight uint16) flow.Set {
+		return flow.Set{Groups: []flow.Group{{Switch: 1, ID: flow.GroupIDMin + 1, Type: flow.GroupSelect,
+			Buckets: []flow.Bucket{{Weight: weight, Actions: []flow.Action{flow.Output{Port: flow.NumberedPort(9)}}}}}}}
+	}
+	weight := func(n uint16) func() bool {
+		return func() bool { g := s.Groups(); return len(g) == 1 && g[0].Buckets[0].Weight == n }
+	}
+	conflicts := func() int {
+		x := w.engine.existing(1)
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return x.conflicts
+	}
+	w.wantSet("b", group(2))
+	until(t, "the group of b", weight(2))
+	w.wantSet("a", group(1))
+	until(t, "the group of a", weight(1))
+	if n := conflicts(); n != 1 {
+		t.Errorf("%d conflicts", n)
+	}
+	w.wantSet("a", flow.Set{})
+	until(t, "the group of b again", weight(2))
+	if n := conflicts(); n != 0 {
+		t.Errorf("%d conflicts", n)
+	}
+	w.wantSet("b", flow.Set{})
+	until(t, "no group", func() bool { return len(s.Groups()) == 0 })
+}
