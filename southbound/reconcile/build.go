@@ -257,7 +257,7 @@ func (t *target) inherit(c *cell) {
 // respond records which responder the rule of a cell is that the switch has.
 func (t *target) respond(c *cell, a *flow.Announcement) {
 	if c.haveAnn != nil && (a == nil || responderOf(a) != responderOf(c.haveAnn)) {
-		t.freed = append(t.freed, t.e.announcer.went(responderOf(c.haveAnn), t.dpid)...)
+		t.freed = append(t.freed, t.e.announcer.went(responderOf(c.haveAnn), c)...)
 		c.haveAnn = nil
 	}
 	if a != nil && c.haveAnn == nil {

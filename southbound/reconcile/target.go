@@ -175,7 +175,7 @@ func (t *target) absent(c *cell) {
 	t.unhold(c)
 	c.have = false
 	if c.haveAnn != nil {
-		t.freed = append(t.freed, t.e.announcer.went(responderOf(c.haveAnn), t.dpid)...)
+		t.freed = append(t.freed, t.e.announcer.went(responderOf(c.haveAnn), c)...)
 		c.haveAnn = nil
 	}
 }
