@@ -37,8 +37,11 @@ type DeciderConfig struct {
 	ZoneBase uint16
 	// Grace is how long after the take-over a bridge that has not come counts as
 	// neither there nor lost. Default: 10 s.
-	Grace  time.Duration
-	Logger *slog.Logger
+	Grace time.Duration
+	// LostGrace is how long a router stays on a gateway that was lost, if no other
+	// gateway is complete. Default: 5 s.
+	LostGrace time.Duration
+	Logger    *slog.Logger
 }
 
 // Decider runs the functions of model/decide whenever what they look at changes,
@@ -48,8 +51,9 @@ type Decider struct {
 	zones  *numbers // by router
 	groups *numbers // by balancer
 
-	nodes, routers, balancers map[string]struct{} // to be decided again
-	allGateways               bool                // routers without a living gateway too
+	nodes, routers, balancers map[string]struct{}  // to be decided again
+	allGateways               bool                 // routers without a living gateway too
+	lost                      map[string]time.Time // nodes that became INCOMPLETE, and when; zero: long ago
 	graceOver                 bool
 }
 
@@ -58,10 +62,13 @@ func NewDecider(c DeciderConfig) *Decider {
 	if c.Grace == 0 {
 		c.Grace = 10 * time.Second
 	}
+	if c.LostGrace == 0 {
+		c.LostGrace = 5 * time.Second
+	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	return &Decider{c: c,
+	return &Decider{c: c, lost: map[string]time.Time{},
 		zones:  newNumbers(uint32(c.ZoneBase)+1, maxZone),
 		groups: newNumbers(flow.GroupIDMin, flow.GroupIDMax),
 		nodes:  map[string]struct{}{}, routers: map[string]struct{}{}, balancers: map[string]struct{}{}}
@@ -76,6 +83,8 @@ func (d *Decider) Run(ctx context.Context) error {
 	defer grace.Stop()
 	retry := time.NewTimer(time.Hour)
 	defer retry.Stop()
+	lost := time.NewTimer(time.Hour)
+	defer lost.Stop()
 	started := false
 	for {
 		if snap.Complete() && !started {
@@ -92,9 +101,14 @@ func (d *Decider) Run(ctx context.Context) error {
 				retry.Reset(retryAfter)
 			}
 		}
+		if wait, any := d.nextLost(); any {
+			lost.Reset(wait)
+		}
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-lost.C:
+			d.forgetLost(snap)
 		case <-sub.C():
 			var changes []model.Change
 			snap, changes = sub.Take()
@@ -120,6 +134,7 @@ func (d *Decider) begin(snap state.Snapshot) {
 	}
 	for st := range snap.NodeStatuses() {
 		d.nodes[st.Hostname] = struct{}{}
+		d.noteLost(st)
 	}
 	for r := range snap.Routers() {
 		d.routers[r.Name] = struct{}{}
@@ -145,6 +160,11 @@ func (d *Decider) changed(snap state.Snapshot, c model.Change) {
 		d.gatewayChanged(snap, c.Key)
 	case model.KindNodeStatus:
 		d.nodes[c.Key] = struct{}{}
+		if _, now := model.OldNew[*model.NodeStatus](c); now != nil {
+			d.noteLost(now)
+		} else {
+			delete(d.lost, c.Key)
+		}
 		d.gatewayChanged(snap, c.Key)
 	case model.KindSwitch:
 		old, now := model.OldNew[*model.Switch](c)
@@ -224,7 +244,7 @@ func (d *Decider) decide(ctx context.Context, snap state.Snapshot) (again bool, 
 		}
 	}
 	if len(d.routers) > 0 {
-		gateways := decide.CompleteGateways(snap)
+		gateways := decide.Gateways{Able: decide.CompleteGateways(snap), Lost: d.lostGateways(snap)}
 		for name := range d.routers {
 			ds = d.add(ds, snap, model.KindRouterStatus, name, func() model.Object {
 				r := snap.Router(name)
