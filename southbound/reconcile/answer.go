@@ -9,7 +9,7 @@ import (
 
 // done records that the messages are in force; called with t.mu held. It returns
 // the responders that came and went.
-func (t *target) done(ops []op, now time.Time) (came, went []responder) {
+func (t *target) done(ops []op) (came, went []responder) {
 	for i := range ops {
 		o := &ops[i]
 		switch o.kind {

@@ -89,7 +89,7 @@ func (t *target) build(now time.Time) (ops []op, msgs []openflow.Message) {
 	var adds []encoded
 	for _, c := range changed {
 		w, aside := c.winner(), t.isAside(c.winner().owner, now)
-		e, _, err := t.encode(c)
+		e, err := t.encode(c)
 		if err != nil {
 			if !aside {
 				t.refuse(w.owner, "the rule can't be written to a switch: "+err.Error(), now)

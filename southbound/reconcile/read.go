@@ -49,7 +49,7 @@ func (t *target) sync(ctx context.Context, s Session) error {
 	})
 	for _, c := range cells {
 		t.renew(c)
-		if _, _, err := t.encode(c); err != nil {
+		if _, err := t.encode(c); err != nil {
 			t.refuse(c.winner().owner, "the rule can't be written to a switch: "+err.Error(), now)
 		}
 	}

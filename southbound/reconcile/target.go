@@ -308,24 +308,24 @@ func (t *target) renew(c *cell) {
 	t.dirty[c] = struct{}{}
 }
 
-// encode computes the rule of a cell for this switch. ok is false if there is
+// encode computes the rule of a cell for this switch. It is empty if there is
 // nothing to install: no claim, or a port is missing.
-func (t *target) encode(c *cell) (e openflow.EncodedRule, ok bool, err error) {
+func (t *target) encode(c *cell) (e openflow.EncodedRule, err error) {
 	w := c.winner()
 	if w == nil || c.missing != "" {
-		return e, false, nil
+		return e, nil
 	}
 	r := c.rule(w)
 	r.Match, _ = t.ports.match(r.Match)
 	r.Actions, _ = t.ports.actions(r.Actions)
 	if e, err = openflow.EncodeRule(r); err != nil {
-		return e, false, err
+		return e, err
 	}
 	if c.want == 0 {
 		c.want = cookieOf(e)
 		t.cookie[c.want] = c
 	}
-	return e, true, nil
+	return e, nil
 }
 
 // resolved is the rule of a cell with port numbers.

@@ -165,7 +165,7 @@ func (t *target) send(ctx context.Context, s Session, ops []op, msgs []openflow.
 		case err == nil:
 			t.e.metrics.bundle(now.Sub(began))
 			t.mu.Lock()
-			came, went := t.done(ops[:n], now)
+			came, went := t.done(ops[:n])
 			t.mu.Unlock()
 			t.answer(came, went, now)
 			t.scheduleFreed(now)
