@@ -320,6 +320,7 @@ func (d *Decider) write(ctx context.Context, ds []store.Decision) (again bool, e
 	rev, err := d.c.Store.Decide(ctx, d.c.Term, ds)
 	switch {
 	case err == nil:
+		d.tell(ds)
 		wait, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		if err := d.c.DB.WaitRevision(wait, rev); err != nil && ctx.Err() == nil {
