@@ -97,7 +97,14 @@ type NodeStatus struct {
 	State NodeState `json:"state"`
 	// InitRequest is the node's InitRequest that was last considered.
 	InitRequest uint64 `json:"initRequest,omitempty"`
+	// ExternalMAC is the address with which a gateway speaks to the outside, from
+	// when the node is first a gateway to the end of its life.
+	ExternalMAC MAC `json:"externalMac,omitzero"`
 }
+
+// FirstExternalMAC is the address with which the first gateway speaks to the
+// outside (DEFAULT_GATEWAY_MAC of ONOS, where all gateways have it).
+var FirstExternalMAC = MAC{0xfe, 0, 0, 0, 0, 0x02}
 
 // Kind implements Object.
 func (*NodeStatus) Kind() Kind { return KindNodeStatus }

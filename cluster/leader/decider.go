@@ -1,11 +1,14 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"kvnet/cluster/store"
@@ -47,6 +50,7 @@ type Decider struct {
 	c      DeciderConfig
 	zones  *decide.Allocator
 	groups *decide.Allocator
+	macs   *decide.Allocator
 
 	nodes, routers, balancers map[string]struct{} // to be decided again
 	allGateways               bool                // routers without a living gateway too
@@ -64,6 +68,7 @@ func NewDecider(c DeciderConfig) *Decider {
 	return &Decider{c: c,
 		zones:  decide.NewAllocator(uint32(c.ZoneBase)+1, maxZone),
 		groups: decide.NewAllocator(flow.GroupIDMin, flow.GroupIDMax),
+		macs:   decide.NewExternalMACs(),
 		nodes:  map[string]struct{}{}, routers: map[string]struct{}{}, balancers: map[string]struct{}{}}
 }
 
@@ -119,6 +124,7 @@ func (d *Decider) begin(snap state.Snapshot) {
 		d.nodes[n.Hostname] = struct{}{}
 	}
 	for st := range snap.NodeStatuses() {
+		d.macs.Use(decide.ExternalMACNumber(st.ExternalMAC))
 		d.nodes[st.Hostname] = struct{}{}
 	}
 	for r := range snap.Routers() {
@@ -144,6 +150,13 @@ func (d *Decider) changed(snap state.Snapshot, c model.Change) {
 		d.nodes[c.Key] = struct{}{}
 		d.gatewayChanged(snap, c.Key)
 	case model.KindNodeStatus:
+		old, now := model.OldNew[*model.NodeStatus](c)
+		if now != nil {
+			d.macs.Use(decide.ExternalMACNumber(now.ExternalMAC))
+		}
+		if old != nil {
+			d.macs.Free(decide.ExternalMACNumber(old.ExternalMAC))
+		}
 		d.nodes[c.Key] = struct{}{}
 		d.gatewayChanged(snap, c.Key)
 	case model.KindSwitch:
@@ -196,18 +209,31 @@ func (d *Decider) gatewayChanged(snap state.Snapshot, hostname string) {
 // to be tried later.
 func (d *Decider) decide(ctx context.Context, snap state.Snapshot) (again bool, err error) {
 	var ds []store.Decision
-	for h := range d.nodes {
+	var macs []uint32
+	for _, h := range byAge(snap, d.nodes) {
 		ds = d.add(ds, snap, model.KindNodeStatus, h, func() model.Object {
-			if n := snap.Node(h); n != nil {
-				return decide.Node(snap, n, d.graceOver)
+			n := snap.Node(h)
+			if n == nil {
+				return nil
 			}
-			return nil
+			old, st := snap.NodeStatus(h), decide.Node(snap, n, d.graceOver, d.macs)
+			if old == nil || old.ExternalMAC != st.ExternalMAC {
+				macs = append(macs, decide.ExternalMACNumber(st.ExternalMAC))
+			}
+			if n.Type == model.NodeGateway && st.ExternalMAC.IsZero() {
+				d.c.Logger.Error("no external MAC is free", "node", h)
+			}
+			return st
 		})
 	}
 	clear(d.nodes)
 	if len(ds) > 0 {
 		// Routers are decided on stored node states only, so these come first.
-		return d.write(ctx, ds)
+		again, err = d.write(ctx, ds)
+		for _, m := range macs {
+			d.macs.Free(m)
+		}
+		return again, err
 	}
 	if d.allGateways {
 		d.allGateways = false
@@ -272,6 +298,20 @@ func (d *Decider) decide(ctx context.Context, snap state.Snapshot) (again bool, 
 		d.groups.Free(g)
 	}
 	return again, err
+}
+
+// byAge lists nodes in the order in which they came, so that of gateways that are
+// decided together the first gets the first address.
+func byAge(snap state.Snapshot, nodes map[string]struct{}) []string {
+	created := func(h string) int64 {
+		if n := snap.Node(h); n != nil {
+			return n.Created
+		}
+		return 0
+	}
+	return slices.SortedFunc(maps.Keys(nodes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(created(a), created(b)), cmp.Compare(a, b))
+	})
 }
 
 // add appends the decision about one object if it differs from the stored one.

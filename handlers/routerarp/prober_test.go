@@ -13,7 +13,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"kvnet/handlers"
 	"kvnet/handlers/arp"
 	"kvnet/model"
 	"kvnet/model/state"
@@ -176,7 +175,7 @@ func TestAsksAtOnceThenAfter5sThenEach60sUntilTheAnswer(t *testing.T) {
 		l.connect(gwSwitch)
 		l.pass(130 * time.Second)
 		l.wantTimes(first, first+5*time.Second, first+65*time.Second, first+125*time.Second)
-		want := sent{first, gwSwitch, "int-to-ext", string(arp.RequestFrame(handlers.GatewayMAC, snatIP, peerIP))}
+		want := sent{first, gwSwitch, "int-to-ext", string(arp.RequestFrame(model.FirstExternalMAC, snatIP, peerIP))}
 		if l.sent[0] != want {
 			t.Errorf("sent %+v, want %+v", l.sent[0], want)
 		}

@@ -26,6 +26,12 @@ func (Handler) Affected(db state.Snapshot, c model.Change) []flow.Owner {
 		}
 	case model.KindNode:
 		a.node(c)
+	case model.KindNodeStatus:
+		if handlers.ExternalMACChanged(c) {
+			for router := range db.RoutersByGateway(c.Key) {
+				a.set.Add(routerOwner(router))
+			}
+		}
 	case model.KindLoadBalancer:
 		for _, lb := range model.Versions[*model.LoadBalancer](c) {
 			for r := range db.RoutersByInternal(lb.NetworkID) {

@@ -48,14 +48,14 @@ func (s *setting) arpResponder() flow.Rule {
 		flow.Move{From: flow.FieldARPSHA, To: flow.FieldARPTHA},
 		flow.Move{From: flow.FieldARPSPA, To: flow.FieldARPTPA},
 		flow.SetUint{Field: flow.FieldARPOp, Value: uint64(flow.ARPReply)},
-		flow.SetMAC{Field: flow.FieldEthSrc, MAC: handlers.GatewayMAC},
-		flow.SetMAC{Field: flow.FieldARPSHA, MAC: handlers.GatewayMAC},
+		flow.SetMAC{Field: flow.FieldEthSrc, MAC: s.mac},
+		flow.SetMAC{Field: flow.FieldARPSHA, MAC: s.mac},
 		flow.SetIP{Field: flow.FieldARPSPA, IP: s.ip},
 		flow.Output{Port: flow.InPort},
 	)
 	r.Announce = &flow.Announcement{
 		Address: s.ip, Scope: s.router.Name, Port: patch,
-		Frame: string(arp.GratuitousFrame(handlers.GatewayMAC, s.ip)),
+		Frame: string(arp.GratuitousFrame(s.mac, s.ip)),
 	}
 	return r
 }
@@ -69,7 +69,7 @@ func (s *setting) upstream() flow.Rule {
 			Kind: flow.NATSource, IPMin: s.ip, IPMax: s.ip, PortMin: natPortMin, PortMax: natPortMax,
 		}},
 		flow.SetMAC{Field: flow.FieldEthDst, MAC: s.peerMAC},
-		flow.SetMAC{Field: flow.FieldEthSrc, MAC: handlers.GatewayMAC},
+		flow.SetMAC{Field: flow.FieldEthSrc, MAC: s.mac},
 		flow.Output{Port: flow.NamedPort(s.patch)},
 	)
 }

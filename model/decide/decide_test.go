@@ -179,7 +179,7 @@ func TestNodeState(t *testing.T) {
 			n := *node
 			apply(t, db, &n)
 			c.setup(t, db)
-			if st := decide.Node(db.Snapshot(), &n, c.grace); st.State != c.want {
+			if st := decide.Node(db.Snapshot(), &n, c.grace, decide.NewExternalMACs()); st.State != c.want {
 				t.Errorf("got %s, want %s", st.State, c.want)
 			}
 		})
@@ -190,7 +190,7 @@ func TestNodeState(t *testing.T) {
 		n.Type = model.NodeWorker
 		apply(t, db, &n)
 		up(db, 1, 2)
-		if st := decide.Node(db.Snapshot(), &n, false); st.State != model.NodeComplete {
+		if st := decide.Node(db.Snapshot(), &n, false, decide.NewExternalMACs()); st.State != model.NodeComplete {
 			t.Errorf("got %s", st.State)
 		}
 	})
