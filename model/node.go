@@ -68,11 +68,14 @@ func (n *Node) TunnelDPID() DPID { d, _ := n.TunnelBridge.DPID(); return d }
 // PatchPortMax is the length to which Linux cuts the name of an interface.
 const PatchPortMax = 15
 
+// PatchPortPrefix begins the names of br-int's patch ports.
+const PatchPortPrefix = "int-to-"
+
 // PatchPort is the name of br-int's patch port towards a physical network:
 // "int-to-" and the network's name, cut to 15 characters on both sides (row N-3
 // of docs/deviations.md).
 func PatchPort(physNetwork string) string {
-	p := "int-to-" + physNetwork
+	p := PatchPortPrefix + physNetwork
 	if len(p) > PatchPortMax {
 		p = p[:PatchPortMax]
 	}

@@ -130,24 +130,29 @@ func (t *target) buildAnnouncements(ops *[]op, msgs *[]openflow.Message) {
 		if t.e.announcer.elsewhere(responderOf(o.ann), t.dpid) {
 			continue
 		}
-		if m, ok := t.announcement(o.ann); ok {
+		for _, m := range t.announcement(o.ann) {
 			*ops = append(*ops, op{kind: opAnnounce, owner: o.owner, c: o.c})
 			*msgs = append(*msgs, m)
 		}
 	}
 }
 
-func (t *target) announcement(a *flow.Announcement) (openflow.Message, bool) {
-	p, missing := t.ports.resolve(a.Port)
-	if missing != "" {
-		return openflow.Message{}, false
+// announcement are the packet-outs of a, one for each of its ports that the switch
+// has.
+func (t *target) announcement(a *flow.Announcement) (msgs []openflow.Message) {
+	for _, port := range a.Ports {
+		p, missing := t.ports.resolve(port)
+		if missing != "" {
+			continue
+		}
+		m, err := openflow.PacketOut(p, []byte(a.Frame))
+		if err != nil {
+			t.e.log.Error("announcement can't be encoded", "switch", t.dpid, "address", a.Address, "error", err)
+			continue
+		}
+		msgs = append(msgs, m)
 	}
-	m, err := openflow.PacketOut(p, []byte(a.Frame))
-	if err != nil {
-		t.e.log.Error("announcement can't be encoded", "switch", t.dpid, "address", a.Address, "error", err)
-		return openflow.Message{}, false
-	}
-	return m, true
+	return msgs
 }
 
 // answer settles what came and went with an answered bundle, outside t.mu.
@@ -203,9 +208,7 @@ func (t *target) dueAnnouncements(now time.Time) []openflow.Message {
 		if !s.c.have || w == nil || w.announce == nil {
 			continue
 		}
-		if m, ok := t.announcement(w.announce); ok {
-			msgs = append(msgs, m)
-		}
+		msgs = append(msgs, t.announcement(w.announce)...)
 	}
 	t.sched = rest
 	return msgs
