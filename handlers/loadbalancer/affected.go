@@ -73,7 +73,7 @@ func (a *affected) whole(lb *model.LoadBalancer) {
 func (a *affected) placed(lb *model.LoadBalancer) {
 	a.whole(lb)
 	for other := range a.db.LoadBalancersByVIP(lb.VIP) {
-		a.front(other)
+		a.whole(other)
 	}
 }
 
