@@ -71,7 +71,7 @@ func (s *setting) downstream(x service) flow.Rule {
 		Actions: []flow.Action{flow.SetMAC{Field: flow.FieldEthSrc, MAC: s.router.MAC}},
 	}
 	if s.mark != 0 {
-		r.Priority, r.Match.Metadata = flow.PriorityLBSpecial, flow.Masked64{Value: s.mark, Mask: ^uint64(0)}
+		r.Priority, r.Match.Metadata = flow.PriorityLBShared, flow.Masked64{Value: s.mark, Mask: ^uint64(0)}
 	}
 	r.Actions = append(r.Actions, handlers.PushTag(s.tag)...)
 	r.Actions = append(r.Actions, flow.ToGroup{ID: s.group})

@@ -95,10 +95,7 @@ func (s *setting) leave(o outside, fip *model.FloatingIP) flow.Rule {
 func (s *setting) floatingResponder(o outside, fip *model.FloatingIP) flow.Rule {
 	m := flow.Match{InPort: o.patch, EthType: flow.EthTypeARP, ARPOp: flow.ARPRequest, ARPTPA: flow.Host(fip.FloatingIP)}
 	r := responder(s.gateway, m, o.mac, fip.FloatingIP)
-	frame := arp.GratuitousFrame(o.mac, fip.FloatingIP)
-	if o.tag != 0 {
-		frame = arp.Tagged(frame, o.tag)
-	}
+	frame := arp.Tagged(arp.GratuitousFrame(o.mac, fip.FloatingIP), o.tag)
 	r.Announce = &flow.Announcement{Address: fip.FloatingIP, Scope: s.router.Name, Ports: []flow.Port{o.patch}, Frame: string(frame)}
 	return r
 }

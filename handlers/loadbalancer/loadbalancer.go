@@ -81,7 +81,7 @@ func (Handler) Rules(db state.Snapshot, o flow.Owner) (flow.Set, []handlers.Wait
 		return s.member(db, ip)
 	case len(parts) == 3 && parts[1] == partFloating:
 		fip := db.FloatingIP(parts[2])
-		if fip == nil || fip.FixedIP != lb.VIP {
+		if fip == nil || !fip.FixedIP.IsValid() || fip.FixedIP != lb.VIP {
 			return flow.Set{}, nil
 		}
 		return floating(db, lb, fip)

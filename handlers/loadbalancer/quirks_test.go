@@ -330,8 +330,9 @@ func TestS3TagsOfVLANNetworks(t *testing.T) {
 	for step, want := range map[string]string{
 		"members get their tag":               "table=32,priority=41500,tcp,nw_dst=10.10.0.200,tp_dst=80,actions=set_field:fa:00:00:00:00:0a->eth_src,push_vlan:0x8100,set_field:4103->vlan_vid,group:",
 		"and answer with it":                  "table=31,priority=41500,tcp,dl_vlan=7,dl_src=fa:16:3e:00:00:11,nw_src=10.10.0.11,tp_src=80,actions=pop_vlan,set_field:fa:00:00:00:00:0a->eth_src,set_field:10.10.0.200->ip_src,goto_table:32",
-		"what comes from outside loses its":   "table=31,priority=41501,ip,dl_vlan=100,nw_dst=172.16.0.150,actions=pop_vlan,set_field:10.10.0.200->ip_dst,goto_table:32",
-		"also from a tagged internal network": "table=31,priority=41501,ip,dl_vlan=7,dl_dst=fa:00:00:00:00:0a,nw_dst=10.10.0.200,actions=pop_vlan,goto_table:32",
+		"what comes from outside loses its":   "table=31,priority=41500,ip,dl_vlan=100,nw_dst=172.16.0.150,actions=pop_vlan,set_field:10.10.0.200->ip_dst,goto_table:32",
+		"also from a tagged internal network": "table=31,priority=41500,ip,dl_vlan=7,dl_dst=fa:00:00:00:00:0a,nw_dst=10.10.0.200,actions=pop_vlan,goto_table:32",
+		"and without a tag from the others":   "table=31,priority=41500,ip,vlan_tci=0x0000/0x1fff,dl_dst=fa:00:00:00:00:0a,nw_dst=10.10.0.200,actions=goto_table:32",
 		"what leaves gets the outside's":      "set_field:172.16.0.150->ip_src,set_field:52:54:00:aa:bb:01->eth_dst,push_vlan:0x8100,set_field:4196->vlan_vid,output:\"int-to-external\"",
 		"the announcement too":                "announces 172.16.0.150 of r1 on \"int-to-external\": fffffffffffffe000000000281000064080600010800",
 	} {

@@ -94,10 +94,15 @@ func sharesVIP(db state.Snapshot, lb *model.LoadBalancer, router string) bool {
 }
 
 // tags are the VLAN ids with which packets to the VIP or to a floating IP may
-// come: those of the router's networks, ascending.
-func tags(db state.Snapshot, r *model.Router) (ids []uint16) {
+// come: those of the router's networks, ascending. untagged tells whether there
+// may be packets without a tag too: there may, unless all networks are VLANs.
+func tags(db state.Snapshot, r *model.Router) (ids []uint16, untagged bool) {
 	add := func(network string) {
-		if id, ok := handlers.Tag(db.Network(network)); ok && id != 0 && !slices.Contains(ids, id) {
+		id, ok := handlers.Tag(db.Network(network))
+		switch {
+		case ok && id == 0:
+			untagged = true
+		case ok && !slices.Contains(ids, id):
 			ids = append(ids, id)
 		}
 	}
@@ -108,21 +113,25 @@ func tags(db state.Snapshot, r *model.Router) (ids []uint16) {
 		add(r.External.NetworkID)
 	}
 	slices.Sort(ids)
-	return ids
+	return ids, untagged
 }
 
 // arrivals are the rules in the first table of the gateway for packets that match
-// m: one for packets as the original expects them, and one for each tag, which is
-// removed there (row S-3 of docs/deviations.md). Then the packets go on in the
-// second table.
-func (s *setting) arrivals(db state.Snapshot, m flow.Match, actions ...flow.Action) []flow.Rule {
+// m, which go on in the second one without a tag. A tag can be removed only by a
+// rule that matches it (row S-3 of docs/deviations.md): each VLAN has a rule, and
+// that for all other packets is for untagged ones then.
+func (s *setting) arrivals(db state.Snapshot, m flow.Match, actions ...flow.Action) (rules []flow.Rule) {
 	if s.mark != 0 {
-		actions = append(slices.Clone(actions), flow.SetUint{Field: flow.FieldMetadata, Value: s.mark})
+		actions = append(actions, flow.SetUint{Field: flow.FieldMetadata, Value: s.mark})
 	}
-	rules := []flow.Rule{s.entry(flow.PriorityLB, m, actions...)}
-	for _, id := range tags(db, s.router) {
+	ids, untagged := tags(db, s.router)
+	for _, id := range ids {
 		m.VLAN = flow.VLANID(id)
-		rules = append(rules, s.entry(flow.PriorityLBSpecial, m, append([]flow.Action{flow.PopVLAN{}}, actions...)...))
+		rules = append(rules, s.entry(flow.PriorityLB, m, append([]flow.Action{flow.PopVLAN{}}, actions...)...))
+		m.VLAN = flow.NoVLAN
+	}
+	if untagged {
+		rules = append(rules, s.entry(flow.PriorityLB, m, actions...))
 	}
 	return rules
 }
