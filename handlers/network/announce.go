@@ -18,7 +18,7 @@ func announcement(db state.Snapshot, r *model.Router, n *model.Network, gw *mode
 	tag, _ := handlers.Tag(n)
 	return &flow.Announcement{
 		Address: n.GatewayIP, Scope: string(owner(r.Name, n.ID)), Ports: portsTo(db, gw, n),
-		Frame: string(arp.Tagged(arp.GratuitousFrame(r.MAC, n.GatewayIP), tag)),
+		Frame: string(arp.Tagged(arp.GratuitousFrame(r.MAC, n.GatewayIP), tag)), Roams: true,
 	}
 }
 

@@ -51,6 +51,10 @@ type Announcement struct {
 	Ports []Port
 	// Frame is the whole Ethernet frame.
 	Frame string
+	// Roams says that the frame's MAC is the same wherever the responder is. Then
+	// switches on the way have to learn the MAC anew, and packets of the place
+	// before that are still under way make them forget it again.
+	Roams bool
 }
 
 // Equal tells whether a and o are the same announcement; both may be nil.
@@ -58,7 +62,7 @@ func (a *Announcement) Equal(o *Announcement) bool {
 	if a == nil || o == nil {
 		return a == o
 	}
-	return a.Address == o.Address && a.Scope == o.Scope && a.Frame == o.Frame && slices.Equal(a.Ports, o.Ports)
+	return a.Address == o.Address && a.Scope == o.Scope && a.Frame == o.Frame && a.Roams == o.Roams && slices.Equal(a.Ports, o.Ports)
 }
 
 // GroupType is the type of a group (OpenFlow 1.3.5, section 7.3.4.2).

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,6 +13,10 @@ import (
 
 // repeats are when an announcement is sent again after the first one.
 var repeats = []time.Duration{time.Second, 3 * time.Second}
+
+// roamingRepeats are added for a MAC that moves with the responder. Open vSwitch as
+// a switch on the way counts packets, and so learns from them, up to 500 ms late.
+var roamingRepeats = []time.Duration{100 * time.Millisecond, 300 * time.Millisecond, 600 * time.Millisecond}
 
 // young is the age of a responder below which a leader that takes over repeats
 // its announcements: the former leader may have died between them.
@@ -163,7 +168,7 @@ func (t *target) answer(came, went []responder, now time.Time) {
 	}
 	for _, r := range came {
 		if !t.e.announcer.came(r.key, t, r.c, true) {
-			t.schedule(r.c, now, repeats...)
+			t.schedule(r.c, now)
 		}
 	}
 	announceDeferred(free, now)
@@ -172,14 +177,19 @@ func (t *target) answer(came, went []responder, now time.Time) {
 // announceDeferred sends announcements whose responder has left the old switch.
 func announceDeferred(free []deferred, now time.Time) {
 	for _, d := range free {
-		d.t.schedule(d.c, now, append([]time.Duration{0}, repeats...)...)
+		d.t.schedule(d.c, now, 0)
 	}
 }
 
-// schedule plans announcements of a cell's responder.
-func (t *target) schedule(c *cell, now time.Time, after ...time.Duration) {
+// schedule plans the repeated announcements of a cell's responder, and those at
+// further times.
+func (t *target) schedule(c *cell, now time.Time, further ...time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	after := slices.Concat(further, repeats)
+	if w := c.winner(); w != nil && w.announce != nil && w.announce.Roams {
+		after = append(after, roamingRepeats...)
+	}
 	// The responder came anew: what was planned for it before is void.
 	rest := t.sched[:0]
 	for _, s := range t.sched {
