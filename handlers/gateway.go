@@ -16,17 +16,21 @@ func ExternalMAC(db state.Snapshot, gateway *model.Node) model.MAC {
 	return model.FirstExternalMAC
 }
 
-// ExternalMACChanged tells whether c, a change of a node's status, gives the node
-// another external address.
+// ExternalMACChanged tells whether c, a change of a node's status, may give the
+// node another external address.
 func ExternalMACChanged(c model.Change) bool {
-	var mac [2]model.MAC
+	type decided struct {
+		life int64
+		mac  model.MAC
+	}
+	var versions [2]decided
 	old, now := model.OldNew[*model.NodeStatus](c)
 	for i, st := range []*model.NodeStatus{old, now} {
 		if st != nil {
-			mac[i] = st.ExternalMAC
+			versions[i] = decided{st.Life, st.ExternalMAC}
 		}
 	}
-	return mac[0] != mac[1]
+	return versions[0] != versions[1]
 }
 
 // ElectedGateway returns the node that is decided to be the gateway of a router.

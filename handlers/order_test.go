@@ -126,7 +126,7 @@ func drawPort(t *rapid.T, mac model.MAC) *model.Port {
 }
 
 func drawObject(t *rapid.T) model.Object {
-	switch rapid.IntRange(0, 12).Draw(t, "kind") {
+	switch rapid.IntRange(0, 13).Draw(t, "kind") {
 	case 0:
 		return drawNode(t, pick(t, "hostname", hostnames))
 	case 1:
@@ -141,6 +141,8 @@ func drawObject(t *rapid.T) model.Object {
 		return drawBalancer(t, pick(t, "balancer", balancers))
 	case 10:
 		return drawBalancerStatus(t, pick(t, "balancer", balancers))
+	case 11:
+		return &model.NodeStatus{Hostname: pick(t, "hostname", hostnames), ExternalMAC: pick(t, "outside", []model.MAC{{}, {0xfe, 0, 0, 0, 0, 2}, {0xfe, 0, 0, 0, 0, 3}})}
 	}
 	return &model.FloatingIP{
 		ID: pick(t, "fip", []string{"f1", "f2"}), RouterName: pick(t, "router", routers),
@@ -191,8 +193,32 @@ func (w *world) populate() {
 	}
 }
 
-// step writes, deletes, or deletes and writes one object.
+// observe connects or disconnects a switch, or changes one of its ports.
+func (w *world) observe() {
+	d, _ := pick(w.t, "switch", devices[2:]).DPID()
+	port := func() model.SwitchPort {
+		return model.SwitchPort{DPID: d, Name: pick(w.t, "port", []string{"int-to-ext", "int-to-tun", "int-to-flt", "tap1"}), Number: uint32(rapid.IntRange(1, 3).Draw(w.t, "number"))}
+	}
+	sw := w.db.Snapshot().Switch(d)
+	switch fate := rapid.IntRange(0, 3).Draw(w.t, "observed"); {
+	case sw == nil || !sw.Connected:
+		w.db.SwitchConnected(model.Switch{DPID: d}, []model.SwitchPort{port()})
+	case fate == 0:
+		w.db.SwitchDisconnected(d, "test")
+	case fate == 1:
+		p := port()
+		w.db.SwitchPortRemoved(d, p.Name, p.Number)
+	default:
+		w.db.SwitchPortChanged(port())
+	}
+}
+
+// step writes, deletes, or deletes and writes one object, or observes a switch.
 func (w *world) step() {
+	if rapid.IntRange(0, 7).Draw(w.t, "observes") == 7 {
+		w.observe()
+		return
+	}
 	o := drawObject(w.t)
 	fate := rapid.IntRange(0, 7).Draw(w.t, "fate")
 	if fate <= 1 {
@@ -212,6 +238,11 @@ func (w *world) write(o model.Object) {
 	if st, ok := o.(*model.RouterStatus); ok {
 		if r := w.db.Snapshot().Router(st.Name); r != nil {
 			st.Life = usually(w.t, "life", r.Created, 0)
+		}
+	}
+	if st, ok := o.(*model.NodeStatus); ok {
+		if n := w.db.Snapshot().Node(st.Hostname); n != nil {
+			st.Life = usually(w.t, "life", n.Created, 0)
 		}
 	}
 	if st, ok := o.(*model.LoadBalancerStatus); ok {

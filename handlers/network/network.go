@@ -60,7 +60,7 @@ func (Handler) Affected(db state.Snapshot, c model.Change) []flow.Owner {
 			return nil
 		}
 		for _, p := range model.Versions[*model.SwitchPort](c) {
-			if gw := db.NodeByBridge(p.DPID); gw != nil {
+			for gw := range db.NodesByBridge(p.DPID) {
 				for router := range db.RoutersByGateway(gw.Hostname) {
 					attached(db.Router(router))
 				}

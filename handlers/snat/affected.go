@@ -174,9 +174,11 @@ func (a *affected) network(c model.Change) {
 	}
 }
 
-// gatewayView is what rules depend on in a gateway.
+// gatewayView is what rules depend on in a gateway. What is decided about a node is
+// decided for one life.
 type gatewayView struct {
 	exists              bool
+	life                int64
 	integration, tunnel model.DPID
 	patch               string
 }
@@ -193,7 +195,7 @@ func viewNode(n *model.Node) (g gatewayView, w workerView) {
 	if n == nil {
 		return g, w
 	}
-	return gatewayView{true, n.IntegrationDPID(), n.TunnelDPID(), n.ExternalPatchPort()},
+	return gatewayView{true, n.Created, n.IntegrationDPID(), n.TunnelDPID(), n.ExternalPatchPort()},
 		workerView{true, n.Hostname, n.IntegrationDPID(), n.DataIP}
 }
 

@@ -224,6 +224,12 @@ func (s Snapshot) NodeByBridge(d model.DPID) *model.Node {
 	return nil
 }
 
+// NodesByBridge iterates over the nodes that name the switch as one of their
+// bridges.
+func (s Snapshot) NodesByBridge(d model.DPID) iter.Seq[*model.Node] {
+	return statedb.ToSeq(s.t.nodes.List(s.txn, nodeByBridge.Query(d.String())))
+}
+
 // NodeByIntegration returns the node whose br-int the device is, or nil.
 func (s Snapshot) NodeByIntegration(id model.DeviceID) *model.Node {
 	d, ok := id.DPID()

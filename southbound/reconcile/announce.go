@@ -128,8 +128,7 @@ func (t *target) buildAnnouncements(ops *[]op, msgs *[]openflow.Message) {
 		if o.kind != opFlowAdd || o.ann == nil {
 			continue
 		}
-		moved := o.c.haveAnn == nil || responderOf(o.c.haveAnn) != responderOf(o.ann)
-		if o.c.have && o.c.haveInPort == o.inPort && !moved {
+		if o.c.have && o.c.haveInPort == o.inPort && !news(o.c.haveAnn, o.ann) {
 			continue // only its actions change
 		}
 		if t.e.announcer.elsewhere(responderOf(o.ann), t.dpid) {
@@ -140,6 +139,12 @@ func (t *target) buildAnnouncements(ops *[]op, msgs *[]openflow.Message) {
 			*msgs = append(*msgs, m)
 		}
 	}
+}
+
+// news tells whether a says something else than was announced before: of another
+// address, or with another MAC.
+func news(before, a *flow.Announcement) bool {
+	return a != nil && (before == nil || responderOf(before) != responderOf(a) || before.Frame != a.Frame)
 }
 
 // announcement are the packet-outs of a, one for each of its ports that the switch

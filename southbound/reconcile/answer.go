@@ -14,14 +14,13 @@ func (t *target) done(ops []op, now time.Time) (came, went []responder) {
 		o := &ops[i]
 		switch o.kind {
 		case opFlowAdd:
-			fresh := !o.c.have || o.c.haveInPort != o.inPort
+			fresh := !o.c.have || o.c.haveInPort != o.inPort || news(o.c.haveAnn, o.ann)
 			if !o.c.have {
 				t.installed++
 			}
 			o.c.have, o.c.haveCookie, o.c.haveInPort, o.c.haveOwner = true, o.cookie, o.inPort, o.owner
 			if o.c.haveAnn != nil && (o.ann == nil || responderOf(o.c.haveAnn) != responderOf(o.ann)) {
 				went = append(went, responder{key: responderOf(o.c.haveAnn), c: o.c})
-				fresh = true
 			}
 			o.c.haveAnn = o.ann
 			if o.ann != nil && fresh {

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -169,6 +170,24 @@ func TestMACThatMovesWithItsResponderIsAnnouncedOnceMore(t *testing.T) {
 	w.want("a", r)
 	until(t, "four announcements", func() bool { return s.Counts().PacketOuts == 4 })
 	quiet(t, s, 4)
+}
+
+func TestAnotherMACOfAResponderIsAnnounced(t *testing.T) {
+	shortRepeats(t)
+	w := newWorld(t, nil)
+	s := w.connect(oftest.New(1, "p1"))
+	r := responderRule(t, 1, "172.16.0.100")
+	w.want("a", r)
+	until(t, "three announcements", func() bool { return s.Counts().PacketOuts == 3 })
+	again := *r.Announce
+	again.Frame = strings.Repeat("b", 42)
+	r.Actions, r.Announce = r.Actions[1:], &again
+	w.want("a", r)
+	until(t, "three more", func() bool { return s.Counts().PacketOuts == 6 })
+	quiet(t, s, 6)
+	if f := s.PacketOuts()[3].Frame; string(f) != again.Frame {
+		t.Errorf("announced %x", f)
+	}
 }
 
 func TestNewLeaderRepeatsTheAnnouncementsOfYoungResponders(t *testing.T) {
