@@ -22,7 +22,7 @@ const (
 const (
 	PriorityICMP               uint16 = 43000 // PRIORITY_ICMP_RULE
 	PriorityDHCP               uint16 = 42000 // PRIORITY_DHCP_RULE
-	PriorityLBShared          uint16 = 41501 // kvnet's own: row L-15 of docs/deviations.md
+	PriorityLBShared           uint16 = 41501 // kvnet's own: row L-15 of docs/deviations.md
 	PriorityLB                 uint16 = 41500 // PRIORITY_LB_RULE
 	PriorityARPGateway         uint16 = 41000 // PRIORITY_ARP_GATEWAY_RULE
 	PriorityInternalRouting    uint16 = 41000 // PRIORITY_INTERNAL_ROUTING_RULE
