@@ -343,6 +343,34 @@ func TestS3TagsOfVLANNetworks(t *testing.T) {
 	l.Has("without a VLAN id", "waits for VLAN id of network net1")
 }
 
+func TestAnotherPeersMACIsFollowed(t *testing.T) {
+	l := newLab(t)
+	fip1(l)
+	l.Decide("r1", func(s *model.RouterStatus) { s.PeerMAC[5] = 9 })
+	l.Has("learned", "set_field:172.16.0.150->ip_src,set_field:52:54:00:aa:bb:09->eth_dst")
+	l.Edit("r1", func(r *model.Router) {
+		r.Peer = &model.PeerRouter{IP: handlertest.PeerIP, MAC: model.MAC{0x52, 0x54, 0, 0xaa, 0xbb, 8}, Write: 1}
+	})
+	l.Has("written", "set_field:172.16.0.150->ip_src,set_field:52:54:00:aa:bb:08->eth_dst")
+}
+
+func TestTwoBalancersMayShareAMemberAndAPort(t *testing.T) {
+	l := newLab(t)
+	put(l, balancer("lb2", "net1", "10.10.0.201", []string{"10.10.0.11"}, tcp(80, 80)), groupID+1)
+	l.Want("the first", "lb/lb1", lb1Rules(1))
+	l.Want("the second wants the same places, and the same way through the tunnel", "lb/lb2/member/10.10.0.11",
+		lbU(1, "10.10.0.201", vmA, "10.10.0.11", "tcp 80")+lbT(1, vmA, "10.10.0.11", "0x3e8", "10.0.0.1", "vxlan"))
+}
+
+func TestAFloatingIPOfARouterThatDoesNotServeTheBalancerWaits(t *testing.T) {
+	l := newLab(t)
+	l.Put(handlertest.Router("r2", "net1"), floatingIP("f1", "r2", fip, vip))
+	l.Complete("r2", "gw2", 2)
+	l.Want("another router of the network", "lb/lb1", lb1Rules(1)+"\nwaits for router r2 to serve balancer lb1 instead of router r1")
+	l.Put(floatingIP("f1", "r3", fip, vip))
+	l.Want("no router at all", "lb/lb1", lb1Rules(1)+"\nwaits for router r3")
+}
+
 func TestIPv6IsIgnored(t *testing.T) {
 	l := newLab(t)
 	put(l, balancer("lb1", "net1", vip, []string{"10.10.0.11", "10.10.0.12", "fd00::1"}, tcp(80, 80)), groupID)
