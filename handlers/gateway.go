@@ -7,9 +7,31 @@ import (
 	"kvnet/model/state"
 )
 
-// GatewayMAC is the address with which gateways speak to the outside
-// (DEFAULT_GATEWAY_MAC of ONOS).
-var GatewayMAC = model.MAC{0xfe, 0, 0, 0, 0, 0x02}
+// ExternalMAC is the address with which a gateway speaks to the outside. Until it
+// is decided, it is that which all gateways had before each got one of its own.
+func ExternalMAC(db state.Snapshot, gateway *model.Node) model.MAC {
+	if st := db.NodeStatus(gateway.Hostname); st != nil && !st.ExternalMAC.IsZero() {
+		return st.ExternalMAC
+	}
+	return model.FirstExternalMAC
+}
+
+// ExternalMACChanged tells whether c, a change of a node's status, may give the
+// node another external address.
+func ExternalMACChanged(c model.Change) bool {
+	type decided struct {
+		life int64
+		mac  model.MAC
+	}
+	var versions [2]decided
+	old, now := model.OldNew[*model.NodeStatus](c)
+	for i, st := range []*model.NodeStatus{old, now} {
+		if st != nil {
+			versions[i] = decided{st.Life, st.ExternalMAC}
+		}
+	}
+	return versions[0] != versions[1]
+}
 
 // ElectedGateway returns the node that is decided to be the gateway of a router.
 // The node has an integration bridge that is a switch. If there is no such node

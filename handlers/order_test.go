@@ -35,7 +35,7 @@ var (
 	hostnames = []string{"gw1", "gw2", "w1", "w2"}
 	networks  = []string{"ext", "net-1", "net-2", "a/b"}
 	routers   = []string{"r1", "r2", "r/port/02:00:00:00:00:01"}
-	balancers = []string{"lb1", "lb2"}
+	balancers = []string{"lb1", "lb2", "lb3/member/10.0.0.1"}
 	bridges   = map[string][2]model.DeviceID{
 		"gw1": {"of:00000000000000a1", "of:00000000000000b1"}, "gw2": {"of:00000000000000a2", "of:00000000000000b2"},
 		"w1": {"of:00000000000000c1", "of:00000000000000d1"}, "w2": {"of:00000000000000c2", "of:00000000000000d2"},
@@ -43,6 +43,7 @@ var (
 	devices   = []model.DeviceID{"", "ovsdb:x", "of:00000000000000a1", "of:00000000000000b1", "of:00000000000000c1", "of:00000000000000c2"}
 	peer      = netip.MustParseAddr("172.16.0.1")
 	addresses = []netip.Addr{{}, netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.1.1"), peer, netip.MustParseAddr("fd00::1")}
+	vips      = []netip.Addr{netip.MustParseAddr("10.0.0.200"), netip.MustParseAddr("10.0.1.200")}
 	cidrs     = []string{"10.0.0.0/24", "10.0.1.0/24", "fd00::/64", "0.0.0.0/0"}
 )
 
@@ -125,7 +126,7 @@ func drawPort(t *rapid.T, mac model.MAC) *model.Port {
 }
 
 func drawObject(t *rapid.T) model.Object {
-	switch rapid.IntRange(0, 8).Draw(t, "kind") {
+	switch rapid.IntRange(0, 13).Draw(t, "kind") {
 	case 0:
 		return drawNode(t, pick(t, "hostname", hostnames))
 	case 1:
@@ -136,10 +137,39 @@ func drawObject(t *rapid.T) model.Object {
 		return drawStatus(t, pick(t, "router", routers))
 	case 5, 6:
 		return drawPort(t, mac(t, "port"))
-	case 7:
-		return &model.LoadBalancer{Name: pick(t, "balancer", balancers), NetworkID: pick(t, "network", networks), VIP: pick(t, "vip", addresses)}
+	case 7, 8, 9:
+		return drawBalancer(t, pick(t, "balancer", balancers))
+	case 10:
+		return drawBalancerStatus(t, pick(t, "balancer", balancers))
+	case 11:
+		return &model.NodeStatus{Hostname: pick(t, "hostname", hostnames), ExternalMAC: pick(t, "outside", []model.MAC{{}, {0xfe, 0, 0, 0, 0, 2}, {0xfe, 0, 0, 0, 0, 3}})}
 	}
-	return &model.FloatingIP{ID: pick(t, "fip", []string{"f1", "f2"}), RouterName: pick(t, "router", routers), FixedIP: pick(t, "fixed", addresses)}
+	return &model.FloatingIP{
+		ID: pick(t, "fip", []string{"f1", "f2"}), RouterName: pick(t, "router", routers),
+		FloatingIP: usually(t, "ip", netip.MustParseAddr("172.16.0.150"), addresses...), FixedIP: usually(t, "fixed", pick(t, "vip", vips), addresses...),
+	}
+}
+
+func drawBalancer(t *rapid.T, name string) *model.LoadBalancer {
+	lb := &model.LoadBalancer{Name: name, NetworkID: pick(t, "network", networks), VIP: usually(t, "vip", pick(t, "vip", vips), addresses...)}
+	for _, a := range addresses[1:] {
+		if rapid.Bool().Draw(t, "member") {
+			lb.Members = append(lb.Members, a)
+		}
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "rules") {
+		r := model.LoadBalancerRule{Protocol: usually(t, "protocol", "TCP", "udp", "ICMP", "", "SCTP")}
+		if min := rapid.Int32Range(-1, 8).Draw(t, "from"); min > 0 {
+			max := rapid.Int32Range(0, 9).Draw(t, "to")
+			r.PortRangeMin, r.PortRangeMax = &min, &max
+		}
+		lb.Rules = append(lb.Rules, r)
+	}
+	return lb
+}
+
+func drawBalancerStatus(t *rapid.T, name string) *model.LoadBalancerStatus {
+	return &model.LoadBalancerStatus{Name: name, GroupID: usually[uint32](t, "group", flow.GroupIDMin+1, 0, flow.GroupIDMin+2)}
 }
 
 // populate writes one object for each of the most important keys.
@@ -154,13 +184,41 @@ func (w *world) populate() {
 		w.write(drawRouter(w.t, name))
 		w.write(drawStatus(w.t, name))
 	}
+	for _, name := range balancers {
+		w.write(drawBalancer(w.t, name))
+		w.write(drawBalancerStatus(w.t, name))
+	}
 	for i := range 4 {
 		w.write(drawPort(w.t, model.MAC{2, 0, 0, 0, 0, byte(i + 1)}))
 	}
 }
 
-// step writes, deletes, or deletes and writes one object.
+// observe connects or disconnects a switch, or changes one of its ports.
+func (w *world) observe() {
+	d, _ := pick(w.t, "switch", devices[2:]).DPID()
+	port := func() model.SwitchPort {
+		return model.SwitchPort{DPID: d, Name: pick(w.t, "port", []string{"int-to-ext", "int-to-tun", "int-to-flt", "tap1"}), Number: uint32(rapid.IntRange(1, 3).Draw(w.t, "number"))}
+	}
+	sw := w.db.Snapshot().Switch(d)
+	switch fate := rapid.IntRange(0, 3).Draw(w.t, "observed"); {
+	case sw == nil || !sw.Connected:
+		w.db.SwitchConnected(model.Switch{DPID: d}, []model.SwitchPort{port()})
+	case fate == 0:
+		w.db.SwitchDisconnected(d, "test")
+	case fate == 1:
+		p := port()
+		w.db.SwitchPortRemoved(d, p.Name, p.Number)
+	default:
+		w.db.SwitchPortChanged(port())
+	}
+}
+
+// step writes, deletes, or deletes and writes one object, or observes a switch.
 func (w *world) step() {
+	if rapid.IntRange(0, 7).Draw(w.t, "observes") == 7 {
+		w.observe()
+		return
+	}
 	o := drawObject(w.t)
 	fate := rapid.IntRange(0, 7).Draw(w.t, "fate")
 	if fate <= 1 {
@@ -180,6 +238,16 @@ func (w *world) write(o model.Object) {
 	if st, ok := o.(*model.RouterStatus); ok {
 		if r := w.db.Snapshot().Router(st.Name); r != nil {
 			st.Life = usually(w.t, "life", r.Created, 0)
+		}
+	}
+	if st, ok := o.(*model.NodeStatus); ok {
+		if n := w.db.Snapshot().Node(st.Hostname); n != nil {
+			st.Life = usually(w.t, "life", n.Created, 0)
+		}
+	}
+	if st, ok := o.(*model.LoadBalancerStatus); ok {
+		if lb := w.db.Snapshot().LoadBalancer(st.Name); lb != nil {
+			st.Life = usually(w.t, "life", lb.Created, 0)
 		}
 	}
 	w.apply(state.Event{Kind: o.Kind(), Key: o.Key(), Object: o})
@@ -247,6 +315,11 @@ func TestEveryRuleOfARandomStateIsValidAndSaidOnceByItsOwner(t *testing.T) {
 						t.Fatalf("%s says %s twice", o, r)
 					}
 					seen[key] = true
+				}
+				for _, g := range set.Groups {
+					if err := g.Validate(); err != nil || g.Switch == 0 {
+						t.Fatalf("%s: switch %s: %v", o, g.Switch, err)
+					}
 				}
 			}
 		}

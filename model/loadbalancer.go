@@ -13,6 +13,17 @@ type LoadBalancer struct {
 	Rules       []LoadBalancerRule `json:"rules,omitempty"`
 }
 
+// The protocols that can be balanced, in upper case.
+const (
+	ProtocolTCP  = "TCP"
+	ProtocolUDP  = "UDP"
+	ProtocolICMP = "ICMP"
+)
+
+// MaxMembers is how many members a balancer may have: as many as one OpenFlow
+// message holds buckets, which is at most 64 KiB long and names all of a group.
+const MaxMembers = 1023
+
 // LoadBalancerRule is one protocol and port range that a balancer serves.
 type LoadBalancerRule struct {
 	Protocol     string `json:"protocol"`               // as the client wrote it

@@ -68,11 +68,14 @@ func (n *Node) TunnelDPID() DPID { d, _ := n.TunnelBridge.DPID(); return d }
 // PatchPortMax is the length to which Linux cuts the name of an interface.
 const PatchPortMax = 15
 
+// PatchPortPrefix begins the names of br-int's patch ports.
+const PatchPortPrefix = "int-to-"
+
 // PatchPort is the name of br-int's patch port towards a physical network:
 // "int-to-" and the network's name, cut to 15 characters on both sides (row N-3
 // of docs/deviations.md).
 func PatchPort(physNetwork string) string {
-	p := "int-to-" + physNetwork
+	p := PatchPortPrefix + physNetwork
 	if len(p) > PatchPortMax {
 		p = p[:PatchPortMax]
 	}
@@ -97,7 +100,14 @@ type NodeStatus struct {
 	State NodeState `json:"state"`
 	// InitRequest is the node's InitRequest that was last considered.
 	InitRequest uint64 `json:"initRequest,omitempty"`
+	// ExternalMAC is the address with which a gateway speaks to the outside, from
+	// when the node is first a gateway to the end of its life.
+	ExternalMAC MAC `json:"externalMac,omitzero"`
 }
+
+// FirstExternalMAC is the address with which the first gateway speaks to the
+// outside (DEFAULT_GATEWAY_MAC of ONOS, where all gateways have it).
+var FirstExternalMAC = MAC{0xfe, 0, 0, 0, 0, 0x02}
 
 // Kind implements Object.
 func (*NodeStatus) Kind() Kind { return KindNodeStatus }

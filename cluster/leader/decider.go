@@ -1,11 +1,14 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"kvnet/cluster/store"
@@ -50,6 +53,7 @@ type Decider struct {
 	c      DeciderConfig
 	zones  *numbers // by router
 	groups *numbers // by balancer
+	macs   *numbers // by node
 
 	nodes, routers, balancers map[string]struct{}  // to be decided again
 	allGateways               bool                 // routers without a living gateway too
@@ -69,8 +73,9 @@ func NewDecider(c DeciderConfig) *Decider {
 		c.Logger = slog.Default()
 	}
 	return &Decider{c: c, lost: map[string]time.Time{},
-		zones:  newNumbers(uint32(c.ZoneBase)+1, maxZone),
-		groups: newNumbers(flow.GroupIDMin, flow.GroupIDMax),
+		zones:  newNumbers(decide.NewAllocator(uint32(c.ZoneBase)+1, maxZone)),
+		groups: newNumbers(decide.NewAllocator(flow.GroupIDMin, flow.GroupIDMax)),
+		macs:   newNumbers(decide.NewExternalMACs()),
 		nodes:  map[string]struct{}{}, routers: map[string]struct{}{}, balancers: map[string]struct{}{}}
 }
 
@@ -133,6 +138,7 @@ func (d *Decider) begin(snap state.Snapshot) {
 		d.nodes[n.Hostname] = struct{}{}
 	}
 	for st := range snap.NodeStatuses() {
+		d.macs.Use(decide.ExternalMACNumber(st.ExternalMAC))
 		d.nodes[st.Hostname] = struct{}{}
 		d.noteLost(st)
 	}
@@ -159,8 +165,18 @@ func (d *Decider) changed(snap state.Snapshot, c model.Change) {
 		d.nodes[c.Key] = struct{}{}
 		d.gatewayChanged(snap, c.Key)
 	case model.KindNodeStatus:
+		old, now := model.OldNew[*model.NodeStatus](c)
+		if now != nil {
+			d.macs.Use(decide.ExternalMACNumber(now.ExternalMAC))
+		}
+		if old != nil {
+			d.macs.Free(decide.ExternalMACNumber(old.ExternalMAC))
+		}
+		if st := snap.NodeStatus(c.Key); st != nil && !st.ExternalMAC.IsZero() {
+			d.macs.stored(c.Key)
+		}
 		d.nodes[c.Key] = struct{}{}
-		if _, now := model.OldNew[*model.NodeStatus](c); now != nil {
+		if now != nil {
 			d.noteLost(now)
 		} else {
 			delete(d.lost, c.Key)
@@ -222,12 +238,18 @@ func (d *Decider) gatewayChanged(snap state.Snapshot, hostname string) {
 // to be tried later.
 func (d *Decider) decide(ctx context.Context, snap state.Snapshot) (again bool, err error) {
 	var ds []store.Decision
-	for h := range d.nodes {
+	for _, h := range byAge(snap, d.nodes) {
 		ds = d.add(ds, snap, model.KindNodeStatus, h, func() model.Object {
-			if n := snap.Node(h); n != nil {
-				return decide.Node(snap, n, d.graceOver)
+			n := snap.Node(h)
+			if n == nil {
+				d.macs.stored(h)
+				return nil
 			}
-			return nil
+			st := decide.Node(snap, n, d.graceOver, d.macs.of(h))
+			if n.Type == model.NodeGateway && st.ExternalMAC.IsZero() {
+				d.c.Logger.Error("no external MAC is free", "node", h)
+			}
+			return st
 		})
 	}
 	clear(d.nodes)
@@ -281,6 +303,20 @@ func (d *Decider) decide(ctx context.Context, snap state.Snapshot) (again bool, 
 		return false, nil
 	}
 	return d.write(ctx, ds)
+}
+
+// byAge lists nodes in the order in which they came, so that of gateways that are
+// decided together the first gets the first address.
+func byAge(snap state.Snapshot, nodes map[string]struct{}) []string {
+	created := func(h string) int64 {
+		if n := snap.Node(h); n != nil {
+			return n.Created
+		}
+		return 0
+	}
+	return slices.SortedFunc(maps.Keys(nodes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(created(a), created(b)), cmp.Compare(a, b))
+	})
 }
 
 // add appends the decision about one object if it differs from the stored one.

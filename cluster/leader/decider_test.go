@@ -166,6 +166,56 @@ func TestZonesAreGivenOutAgainAfterTheirRouterIsGone(t *testing.T) {
 	zone("d", 103)
 }
 
+func TestEachGatewayHasAnExternalMACForItsLife(t *testing.T) {
+	l, _, _ := decider(t, nil)
+	has := func(node string, last byte) {
+		t.Helper()
+		eventually(t, l.db, fmt.Sprintf("%s at …:%02x", node, last), func(s state.Snapshot) bool {
+			st := s.NodeStatus(node)
+			return st != nil && st.ExternalMAC == model.MAC{0xfe, 0, 0, 0, 0, last}
+		})
+	}
+	l.client(gateway("b", 2))
+	has("b", 2)
+	l.client(gateway("a", 1))
+	has("a", 3)
+	l.client(gateway("c", 3))
+	has("c", 4)
+	l.remove(model.KindNode, "a")
+	eventually(t, l.db, "the decision is gone", func(s state.Snapshot) bool { return s.Get(model.KindNodeStatus, "a") == nil })
+	l.client(gateway("d", 4))
+	has("d", 3)
+	connect(l.db, 0xa2, 0xb2)
+	eventually(t, l.db, "the first is complete", func(s state.Snapshot) bool { return s.NodeState("b") == model.NodeComplete })
+	l.db.SwitchDisconnected(0xa2, "cut off")
+	eventually(t, l.db, "and lost", func(s state.Snapshot) bool { return s.NodeState("b") == model.NodeIncomplete })
+	has("b", 2)
+}
+
+func TestGatewaysThatAreThereAlreadyGetTheirExternalMACsByAge(t *testing.T) {
+	l, _, _ := decider(t, func(c *leader.DeciderConfig) {
+		// A store of an earlier version: the statuses have no address, but that
+		// of one gateway.
+		older := &ledger{db: c.DB}
+		for i, name := range []string{"z", "y", "x"} {
+			older.client(gateway(name, i+1))
+			st := &model.NodeStatus{Hostname: name, Life: c.DB.Snapshot().Node(name).Created, State: model.NodeComplete}
+			if name == "y" {
+				st.ExternalMAC = model.MAC{0xfe, 0, 0, 0, 0, 3}
+			}
+			older.client(st)
+		}
+	})
+	eventually(t, l.db, "all have one", func(s state.Snapshot) bool {
+		for i, name := range []string{"z", "y", "x"} {
+			if st := s.NodeStatus(name); st == nil || st.ExternalMAC[5] != byte(2+i) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
 func TestBalancerKeepsItsGroupForLife(t *testing.T) {
 	l, _, _ := decider(t, nil)
 	l.client(&model.LoadBalancer{Name: "lb"})

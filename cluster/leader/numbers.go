@@ -10,9 +10,7 @@ type numbers struct {
 	chosen map[string]uint32 // by key of the object, not seen stored yet
 }
 
-func newNumbers(min, max uint32) *numbers {
-	return &numbers{decide.NewAllocator(min, max), map[string]uint32{}}
-}
+func newNumbers(a *decide.Allocator) *numbers { return &numbers{a, map[string]uint32{}} }
 
 // of gives out the number of one object.
 func (n *numbers) of(key string) decide.Numbers { return numberOf{n, key} }

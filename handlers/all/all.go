@@ -3,6 +3,7 @@ package all
 
 import (
 	"kvnet/handlers"
+	"kvnet/handlers/loadbalancer"
 	"kvnet/handlers/network"
 	"kvnet/handlers/pipeline"
 	"kvnet/handlers/routerarp"
@@ -11,5 +12,5 @@ import (
 
 // Handlers returns one of each handler.
 func Handlers() []handlers.Handler {
-	return []handlers.Handler{pipeline.New(), network.New(), routerarp.New(), snat.New()}
+	return []handlers.Handler{pipeline.New(), network.New(), routerarp.New(), snat.New(), loadbalancer.New()}
 }

@@ -34,6 +34,7 @@ type Packet struct {
 	SenderIP  netip.Addr
 	TargetMAC model.MAC
 	TargetIP  netip.Addr
+	VLAN      uint16 // the VLAN id of a frame that was read; 0: none
 }
 
 // Gratuitous tells whether the sender speaks of its own address, asked by nobody.
@@ -50,6 +51,18 @@ func RequestFrame(mac model.MAC, ip, target netip.Addr) []byte {
 // It is not padded, as ONOS sends it.
 func GratuitousFrame(mac model.MAC, ip netip.Addr) []byte {
 	return frame(broadcast, Packet{Op: Reply, SenderMAC: mac, SenderIP: ip, TargetMAC: broadcast, TargetIP: ip})
+}
+
+// Tagged is the frame b with a VLAN tag; b itself if id is 0.
+func Tagged(b []byte, id uint16) []byte {
+	if id == 0 {
+		return b
+	}
+	tagged := make([]byte, 0, len(b)+vlanLen)
+	tagged = append(tagged, b[:12]...) // behind the addresses
+	tagged = binary.BigEndian.AppendUint16(tagged, etherTypeVLAN)
+	tagged = binary.BigEndian.AppendUint16(tagged, id)
+	return append(tagged, b[12:]...)
 }
 
 func frame(dst model.MAC, p Packet) []byte {
@@ -76,10 +89,12 @@ func Parse(b []byte) (Packet, error) {
 		return Packet{}, ErrNotARP
 	}
 	etherType, rest := binary.BigEndian.Uint16(b[12:]), b[ethernetLen:]
+	vlan := uint16(0)
 	if etherType == etherTypeVLAN {
 		if len(rest) < vlanLen {
 			return Packet{}, ErrNotARP
 		}
+		vlan = binary.BigEndian.Uint16(rest) & 0xfff
 		etherType, rest = binary.BigEndian.Uint16(rest[2:]), rest[vlanLen:]
 	}
 	if etherType != etherTypeARP || len(rest) < packetLen {
@@ -94,5 +109,6 @@ func Parse(b []byte) (Packet, error) {
 		SenderIP:  netip.AddrFrom4([4]byte(rest[14:18])),
 		TargetMAC: model.MAC(rest[18:24]),
 		TargetIP:  netip.AddrFrom4([4]byte(rest[24:28])),
+		VLAN:      vlan,
 	}, nil
 }

@@ -1,6 +1,7 @@
 package arp
 
 import (
+	"bytes"
 	"encoding/hex"
 	"net/netip"
 	"testing"
@@ -44,8 +45,14 @@ func TestParseReadsWhatIsBuilt(t *testing.T) {
 func TestParseLooksBehindAVLANTag(t *testing.T) {
 	b := GratuitousFrame(gateway, snat)
 	tagged := append(append(append([]byte{}, b[:12]...), 0x81, 0, 0, 100), b[12:]...)
-	if p, err := Parse(tagged); err != nil || p.SenderIP != snat {
+	if p, err := Parse(tagged); err != nil || p.SenderIP != snat || p.VLAN != 100 {
 		t.Errorf("got %+v, %v", p, err)
+	}
+	if got := Tagged(b, 100); !bytes.Equal(got, tagged) {
+		t.Errorf("tagged\ngot  %x\nwant %x", got, tagged)
+	}
+	if got := Tagged(b, 0); !bytes.Equal(got, b) {
+		t.Errorf("without a tag\ngot  %x\nwant %x", got, b)
 	}
 }
 

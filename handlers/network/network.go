@@ -55,6 +55,17 @@ func (Handler) Affected(db state.Snapshot, c model.Change) []flow.Owner {
 		for r := range db.RoutersByInternal(c.Key) {
 			set.Add(owner(r.Name, c.Key))
 		}
+	case model.KindSwitchPort:
+		if !mayLead(c) {
+			return nil
+		}
+		for _, p := range model.Versions[*model.SwitchPort](c) {
+			for gw := range db.NodesByBridge(p.DPID) {
+				for router := range db.RoutersByGateway(gw.Hostname) {
+					attached(db.Router(router))
+				}
+			}
+		}
 	case model.KindNode:
 		for router := range db.RoutersByGateway(c.Key) {
 			attached(db.Router(router))
@@ -91,7 +102,9 @@ func (Handler) Rules(db state.Snapshot, o flow.Owner) (flow.Set, []handlers.Wait
 	if !ok {
 		return wait("VLAN id of network %s", n.ID)
 	}
-	return flow.Set{Rules: []flow.Rule{arpResponder(r, n, gw, from), echoResponder(r, n, gw)}}, nil
+	responder := arpResponder(r, n, gw, from)
+	responder.Announce = announcement(db, r, n, gw)
+	return flow.Set{Rules: []flow.Rule{responder, echoResponder(r, n, gw)}}, nil
 }
 
 func wait(format string, args ...any) (flow.Set, []handlers.Waiting) {
@@ -106,14 +119,7 @@ func comesFrom(gw *model.Node, n *model.Network) (m flow.Match, ok bool) {
 		id, ok := handlers.VLANID(n)
 		return flow.Match{VLAN: flow.VLANID(id)}, ok
 	}
-	m.VLAN = flow.NoVLAN
-	for _, p := range gw.PhysIntfs {
-		if p.Network == n.ID || p.Network == n.Name {
-			m.InPort = flow.NamedPort(model.PatchPort(p.Network))
-			break
-		}
-	}
-	return m, true
+	return flow.Match{VLAN: flow.NoVLAN, InPort: portOf(gw, n)}, true
 }
 
 // arpResponder is Net-PA: the gateway answers for n's gateway address with the

@@ -21,6 +21,15 @@ func responders(sw, ip, from string) string {
 	return fmt.Sprintf(sw+" table=31,priority=41000,arp,"+from+",arp_tpa=%[1]s,arp_op=1,"+respond+"\n"+sw+" "+echo, ip)
 }
 
+// announced is the announcement of a network's gateway address on some ports.
+func announced(sw, network, ip, tag string, ports ...string) (lines string) {
+	for _, p := range ports {
+		a := netip.MustParseAddr(ip).As4()
+		lines += fmt.Sprintf("\n%[1]s announces %[2]s of network/r1/%[3]s on %[4]q: fffffffffffffa000000000a%[5]s08060001080006040002fa000000000a%[6]xffffffffffff%[6]x", sw, ip, network, p, tag, a)
+	}
+	return lines
+}
+
 func newLab(t *testing.T) *handlertest.Lab {
 	l := handlertest.New(t, network.New())
 	gw := handlertest.Node(model.NodeGateway, "gw1", 1)
@@ -36,8 +45,10 @@ func TestTheElectedGatewayAnswersForProviderNetworks(t *testing.T) {
 	l := newLab(t)
 	l.Put(handlertest.Router("r1", "flat1", "net1", "vlan1"))
 	l.Complete("r1", "gw1", 1)
-	l.Want("Net-PA and Net-PI of a FLAT network", "network/r1/flat1", responders("a1", "192.168.10.1", `in_port="int-to-flat1",vlan_tci=0x0000/0x1fff`))
-	l.Want("of a VLAN network", "network/r1/vlan1", responders("a1", "192.168.11.1", "dl_vlan=101"))
+	l.Want("Net-PA and Net-PI of a FLAT network", "network/r1/flat1", responders("a1", "192.168.10.1", `in_port="int-to-flat1",vlan_tci=0x0000/0x1fff`)+
+		announced("a1", "flat1", "192.168.10.1", "", "int-to-flat1"))
+	l.Want("of a VLAN network", "network/r1/vlan1", responders("a1", "192.168.11.1", "dl_vlan=101")+
+		announced("a1", "vlan1", "192.168.11.1", "81000065", "int-to-flat1", "int-to-a-long-p"))
 	l.Want("not of a tunnel network", "network/r1/net1", "")
 
 	l.Decide("r1", func(s *model.RouterStatus) { s.Gateway = "gw2" })
@@ -78,7 +89,8 @@ func TestN13AChangedNetworkChangesItsResponders(t *testing.T) {
 	n := handlertest.Network(model.NetworkVLAN, "vlan1", "105", "192.168.11.0/24")
 	n.GatewayIP = netip.MustParseAddr("192.168.11.254")
 	l.Put(n)
-	l.Want("new address and tag, nothing of the old", "", responders("a1", "192.168.11.254", "dl_vlan=105"))
+	l.Want("new address and tag, nothing of the old", "", responders("a1", "192.168.11.254", "dl_vlan=105")+
+		announced("a1", "vlan1", "192.168.11.254", "81000069", "int-to-flat1", "int-to-a-long-p"))
 }
 
 func TestWhatIsMissingIsWaitedFor(t *testing.T) {
@@ -100,6 +112,30 @@ func TestWhatIsMissingIsWaitedFor(t *testing.T) {
 		l.Put(handlertest.Network(model.NetworkVLAN, "vlan1", segment, "192.168.11.0/24"))
 		l.Want("VLAN id "+segment, "network/r1/vlan1", "waits for VLAN id of network vlan1")
 	}
+}
+
+func TestS18GatewayAddressesAreAnnouncedWhereTheirNetworkIs(t *testing.T) {
+	l := newLab(t)
+	l.Put(handlertest.Router("r1", "flat1", "vlan1"))
+	l.Complete("r1", "gw2", 1)
+	l.HasNot("no way there is known", "announces")
+	l.DB.SwitchConnected(model.Switch{DPID: 0xa2}, []model.SwitchPort{
+		{DPID: 0xa2, Name: "int-to-external", Number: 1}, {DPID: 0xa2, Name: "int-to-tun", Number: 2},
+		{DPID: 0xa2, Name: "int-to-flt", Number: 3}, {DPID: 0xa2, Name: "tap1", Number: 4},
+	})
+	l.Put(handlertest.Network(model.NetworkFLAT, "other", "", "192.168.30.0/24"))
+	l.Want("ports that may lead to a FLAT network", "network/r1/flat1", responders("a2", "192.168.10.1", "vlan_tci=0x0000/0x1fff")+
+		announced("a2", "flat1", "192.168.10.1", "", "int-to-flt"))
+	l.Want("with the tag of a VLAN network", "network/r1/vlan1", responders("a2", "192.168.11.1", "dl_vlan=101")+
+		announced("a2", "vlan1", "192.168.11.1", "81000065", "int-to-flt"))
+	l.DB.SwitchPortChanged(model.SwitchPort{DPID: 0xa2, Name: "int-to-lan2", Number: 5})
+	l.Put(handlertest.Network(model.NetworkFLAT, "other", "", "192.168.30.0/24"))
+	l.Has("another one comes", `of network/r1/flat1 on "int-to-lan2"`)
+	gw := handlertest.Node(model.NodeGateway, "gw2", 2)
+	gw.PhysIntfs = []model.PhysicalIntf{{Network: "external"}, {Network: "a-long-phys-net"}, {Network: "a-long-phys-net2"}}
+	l.Put(gw)
+	l.Want("those of physical interfaces, where there are any", "network/r1/flat1", responders("a2", "192.168.10.1", "vlan_tci=0x0000/0x1fff")+
+		announced("a2", "flat1", "192.168.10.1", "", "int-to-a-long-p"))
 }
 
 func TestIPv6GatewaysAreIgnored(t *testing.T) {

@@ -19,7 +19,7 @@ func (w *work) judge(pk packet) {
 	now := time.Now()
 	for p := range w.byPeer[peerKey{pk.sw, pk.arp.SenderIP}] {
 		port := w.snap.SwitchPort(pk.sw, p.target.port)
-		if p.learning || port == nil || port.Number != pk.inPort {
+		if p.learning || port == nil || port.Number != pk.inPort || pk.arp.VLAN != p.target.vlan {
 			continue
 		}
 		if pk.arp.Op == arp.Reply && pk.arp.TargetIP == p.target.snat {

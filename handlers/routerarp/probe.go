@@ -15,6 +15,8 @@ import (
 type target struct {
 	sw       model.DPID
 	port     string
+	vlan     uint16     // the tag of the external network; 0: none
+	mac      model.MAC  // the asking gateway's
 	snat, ip netip.Addr // the asking address and the upstream router's
 }
 
@@ -48,8 +50,11 @@ func look(db state.Snapshot, router string) (t target, known model.MAC, ready, o
 	if gw == nil {
 		return target{}, model.MAC{}, false, false
 	}
-	t = target{sw: gw.IntegrationDPID(), port: gw.ExternalPatchPort(), snat: r.SNATIP(), ip: handlers.PeerIP(r)}
+	t = target{sw: gw.IntegrationDPID(), port: gw.ExternalPatchPort(), mac: handlers.ExternalMAC(db, gw), snat: r.SNATIP(), ip: handlers.PeerIP(r)}
 	if !t.snat.IsValid() || !t.ip.IsValid() {
+		return target{}, model.MAC{}, false, false
+	}
+	if t.vlan, ok = handlers.Tag(db.Network(r.External.NetworkID)); !ok {
 		return target{}, model.MAC{}, false, false
 	}
 	// The ports of a switch are known as long as it is connected.

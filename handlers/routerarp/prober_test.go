@@ -13,7 +13,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"kvnet/handlers"
 	"kvnet/handlers/arp"
 	"kvnet/model"
 	"kvnet/model/state"
@@ -176,7 +175,7 @@ func TestAsksAtOnceThenAfter5sThenEach60sUntilTheAnswer(t *testing.T) {
 		l.connect(gwSwitch)
 		l.pass(130 * time.Second)
 		l.wantTimes(first, first+5*time.Second, first+65*time.Second, first+125*time.Second)
-		want := sent{first, gwSwitch, "int-to-ext", string(arp.RequestFrame(handlers.GatewayMAC, snatIP, peerIP))}
+		want := sent{first, gwSwitch, "int-to-ext", string(arp.RequestFrame(model.FirstExternalMAC, snatIP, peerIP))}
 		if l.sent[0] != want {
 			t.Errorf("sent %+v, want %+v", l.sent[0], want)
 		}
@@ -269,6 +268,40 @@ func TestAChangedQuestionIsAskedAnew(t *testing.T) {
 	})
 }
 
+func TestThePeerInAVLANIsAskedWithItsTag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		defer l.end()
+		l.apply(state.Event{Kind: model.KindNetwork, Key: "ext", Object: &model.Network{ID: "ext", Type: model.NetworkVLAN, SegmentID: "100"}})
+		l.connect(gwSwitch)
+		l.pass(time.Second)
+		if want := string(arp.Tagged(arp.RequestFrame(model.FirstExternalMAC, snatIP, peerIP), 100)); l.sent[0].frame != want {
+			t.Errorf("asked %x, want %x", l.sent[0].frame, want)
+		}
+		l.receive(gwSwitch, patchNo, reply(peerMAC))
+		l.receive(gwSwitch, patchNo, arp.Tagged(reply(peerMAC), 101))
+		l.wantLearnt() // they speak of other networks
+		l.receive(gwSwitch, patchNo, arp.Tagged(reply(peerMAC), 100))
+		l.wantLearnt(peerMAC)
+	})
+}
+
+func TestAGatewayAsksWithTheMACThatIsDecidedForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		defer l.end()
+		l.connect(gwSwitch)
+		l.pass(time.Second)
+		mac := model.MAC{0xfe, 0, 0, 0, 0, 3}
+		l.apply(state.Event{Kind: model.KindNodeStatus, Key: "gw1", Object: &model.NodeStatus{Hostname: "gw1", State: model.NodeComplete, ExternalMAC: mac}})
+		l.pass(time.Second)
+		l.wantTimes(first, time.Second+first)
+		if want := string(arp.RequestFrame(mac, snatIP, peerIP)); l.sent[1].frame != want {
+			t.Errorf("asked %x, want %x", l.sent[1].frame, want)
+		}
+	})
+}
+
 func TestOnlyAnswersThatWereAskedForCount(t *testing.T) {
 	broadcast := model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 	for name, c := range map[string]struct {
@@ -281,6 +314,7 @@ func TestOnlyAnswersThatWereAskedForCount(t *testing.T) {
 		"from another address":          {gwSwitch, patchNo, arpReply(peerMAC, netip.MustParseAddr("172.16.0.2"), snatIP)},
 		"to another address":            {gwSwitch, patchNo, arpReply(peerMAC, peerIP, netip.MustParseAddr("172.16.0.2"))},
 		"a request":                     {gwSwitch, patchNo, arp.RequestFrame(peerMAC, peerIP, snatIP)},
+		"with a tag":                    {gwSwitch, patchNo, arp.Tagged(reply(peerMAC), 100)},
 		"with a broadcast MAC":          {gwSwitch, patchNo, reply(broadcast)},
 		"with the MAC of zeros":         {gwSwitch, patchNo, reply(model.MAC{})},
 		"cut off":                       {gwSwitch, patchNo, reply(peerMAC)[:40]},

@@ -77,8 +77,16 @@ func (w *work) follow(db state.Snapshot, changes []model.Change) {
 		switch c.Kind {
 		case model.KindRouter, model.KindRouterStatus:
 			w.refresh(c.Key)
+		case model.KindNetwork:
+			for r := range db.RoutersByExternal(c.Key) {
+				w.refresh(r.Name)
+			}
 		case model.KindNode:
 			w.refreshGateway(c.Key)
+		case model.KindNodeStatus:
+			if handlers.ExternalMACChanged(c) {
+				w.refreshGateway(c.Key)
+			}
 		case model.KindSwitchPort:
 			for _, p := range model.Versions[*model.SwitchPort](c) {
 				w.refreshPort(p)
@@ -208,7 +216,7 @@ func (w *work) send(p *probe) bool {
 	p.lastRequest = time.Now()
 	ctx, cancel := context.WithTimeout(w.ctx, sendTimeout)
 	defer cancel()
-	frame := arp.RequestFrame(handlers.GatewayMAC, p.target.snat, p.target.ip)
+	frame := arp.Tagged(arp.RequestFrame(p.target.mac, p.target.snat, p.target.ip), p.target.vlan)
 	if err := w.config.Sender.PacketOut(ctx, p.target.sw, p.target.port, frame); err != nil {
 		if w.ctx.Err() == nil {
 			w.log.Warn("ARP request for a peer router not sent", "router", p.router, "peer", p.target.ip, "switch", p.target.sw, "error", err)

@@ -26,6 +26,12 @@ func (Handler) Affected(db state.Snapshot, c model.Change) []flow.Owner {
 		}
 	case model.KindNode:
 		a.node(c)
+	case model.KindNodeStatus:
+		if handlers.ExternalMACChanged(c) {
+			for router := range db.RoutersByGateway(c.Key) {
+				a.set.Add(routerOwner(router))
+			}
+		}
 	case model.KindLoadBalancer:
 		for _, lb := range model.Versions[*model.LoadBalancer](c) {
 			for r := range db.RoutersByInternal(lb.NetworkID) {
@@ -168,9 +174,11 @@ func (a *affected) network(c model.Change) {
 	}
 }
 
-// gatewayView is what rules depend on in a gateway.
+// gatewayView is what rules depend on in a gateway. What is decided about a node is
+// decided for one life.
 type gatewayView struct {
 	exists              bool
+	life                int64
 	integration, tunnel model.DPID
 	patch               string
 }
@@ -187,7 +195,7 @@ func viewNode(n *model.Node) (g gatewayView, w workerView) {
 	if n == nil {
 		return g, w
 	}
-	return gatewayView{true, n.IntegrationDPID(), n.TunnelDPID(), n.ExternalPatchPort()},
+	return gatewayView{true, n.Created, n.IntegrationDPID(), n.TunnelDPID(), n.ExternalPatchPort()},
 		workerView{true, n.Hostname, n.IntegrationDPID(), n.DataIP}
 }
 

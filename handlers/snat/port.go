@@ -17,8 +17,12 @@ func (s *setting) portRules(db state.Snapshot, p *model.Port) (set flow.Set, wai
 	if !p.IP.Is4() {
 		return flow.Set{}, nil
 	}
-	set.Rules = []flow.Rule{s.toPort(p)}
 	n := db.Network(p.NetworkID)
+	tag, ok := handlers.Tag(n)
+	if !ok {
+		return set, []handlers.Waiting{handlers.Waitf("VLAN id of network %s", p.NetworkID)}
+	}
+	set.Rules = []flow.Rule{s.toPort(p, tag)}
 	if n == nil {
 		return set, []handlers.Waiting{handlers.Waitf("network %s", p.NetworkID)}
 	}
@@ -33,12 +37,12 @@ func (s *setting) portRules(db state.Snapshot, p *model.Port) (set flow.Set, wai
 	return set, nil
 }
 
-// toPort is Snat-P: an answer gets the VM's MAC.
-func (s *setting) toPort(p *model.Port) flow.Rule {
+// toPort is Snat-P: an answer gets the VM's MAC and the tag of its network.
+func (s *setting) toPort(p *model.Port, tag uint16) flow.Rule {
 	return flow.Rule{
 		Switch: s.gateway.IntegrationDPID(), Table: flow.TableGwDrop, Priority: flow.PriorityStatefulSNAT,
 		Match:   flow.Match{EthType: flow.EthTypeIPv4, EthSrc: s.router.MAC, IPDst: flow.Host(p.IP)},
-		Actions: []flow.Action{flow.SetMAC{Field: flow.FieldEthDst, MAC: p.MAC}},
+		Actions: append([]flow.Action{flow.SetMAC{Field: flow.FieldEthDst, MAC: p.MAC}}, handlers.PushTag(tag)...),
 		Goto:    flow.TableForwarding,
 	}
 }

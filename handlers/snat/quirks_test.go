@@ -30,6 +30,62 @@ func TestS2ReplacedExternalAddressLeavesNothing(t *testing.T) {
 	l.Has("network", "ip,dl_vlan=100,nw_dst=172.16.0.101")
 }
 
+func TestS3TagsArePoppedAndPushed(t *testing.T) {
+	l := newLab(t)
+	vlan := func(id, segment string) *model.Network {
+		return handlertest.Network(model.NetworkVLAN, id, segment, "192.168.11.0/24")
+	}
+	const (
+		out  = "actions=ct(commit,zone=1,nat(src=172.16.0.100:1025-65535)),set_field:52:54:00:aa:bb:01->eth_dst,set_field:fe:00:00:00:00:02->eth_src,"
+		push = "push_vlan:0x8100,set_field:4196->vlan_vid,"
+	)
+	snatU := func(match, actions string) string { return "table=31,priority=40500,ip," + match + actions }
+
+	l.Put(handlertest.Network(model.NetworkVLAN, "ext-net", "100", "172.16.0.0/24"))
+	l.Has("the outer tag is pushed", snatU("dl_dst=fa:00:00:00:00:0a,", out+push+`output:"int-to-external"`))
+	l.Has("the announcement is tagged", "ffffffffffff"+"fe0000000002"+"81000064"+"0806")
+	l.Has("an answer keeps the question's tag", `table=31,priority=41000,arp,in_port="int-to-external",arp_tpa=172.16.0.100,arp_op=1`)
+	l.Put(handlertest.Network(model.NetworkVLAN, "ext-net", "x", "172.16.0.0/24"))
+	l.HasNot("nothing leaves without the tag that it needs", "nat(src=")
+	l.Put(handlertest.Network(model.NetworkFLAT, "ext-net", "", "172.16.0.0/24"))
+
+	l.Put(vlan("vlan1", "101"), vlan("vlan2", "102"), handlertest.Port(0x41, "vlan1", "192.168.11.41", "c1"))
+	l.Edit("r1", func(r *model.Router) { r.Internal = []string{"flat1", "vlan1", "vlan2"} })
+	untagged := snatU("vlan_tci=0x0000/0x1fff,dl_dst=fa:00:00:00:00:0a,", out+`output:"int-to-external"`)
+	tagged := snatU("dl_vlan=101,dl_dst=fa:00:00:00:00:0a,", strings.Replace(out, "actions=", "actions=pop_vlan,", 1)+`output:"int-to-external"`)
+	l.Has("the inner tag is popped", tagged)
+	l.Has("of each VLAN network", "dl_vlan=102,dl_dst=fa:00:00:00:00:0a")
+	l.Has("other networks have no tag", untagged)
+	toVM := "table=32,priority=40500,ip,dl_src=fa:00:00:00:00:0a,nw_dst=192.168.11.41,actions=set_field:fa:16:3e:00:00:41->eth_dst,push_vlan:0x8100,set_field:4197->vlan_vid,goto_table:80"
+	l.Has("answers get the network's tag", toVM)
+	l.HasNot("and others none", "nw_dst=192.168.10.31,actions=set_field:fa:16:3e:00:00:31->eth_dst,push_vlan")
+
+	l.Edit("r1", func(r *model.Router) { r.Internal = []string{"vlan1"} })
+	l.Has("only VLAN networks", tagged)
+	l.HasNot("no untagged packets then", untagged)
+	l.Put(vlan("vlan1", "x"))
+	l.HasNot("no VLAN id, no way out", "nat(src=")
+	l.HasNot("nor back", "nw_dst=192.168.11.41")
+	l.Has("and it says so", "waits for VLAN id of network vlan1")
+	l.Put(vlan("vlan1", "101"))
+	l.Has("the id comes", tagged)
+	l.Has("the id comes", toVM)
+	l.Edit("r1", func(r *model.Router) { r.Internal = []string{"vlan1", "later"} })
+	l.Has("a network that is not there may be untagged", untagged)
+}
+
+func TestF5EachGatewayHasAMACOfItsOwn(t *testing.T) {
+	l := newLab(t)
+	life := l.DB.Snapshot().Node("gw1").Created
+	l.Put(&model.NodeStatus{Hostname: "gw1", Life: life, State: model.NodeComplete, ExternalMAC: model.MAC{0xfe, 0, 0, 0, 0, 3}})
+	for _, part := range []string{"set_field:fe:00:00:00:00:03->eth_src,set_field:fe:00:00:00:00:03->arp_sha", `set_field:fe:00:00:00:00:03->eth_src,output:"int-to-external"`, "fffffffffffffe00000000030806"} {
+		l.Has("Snat-A, Snat-U and the announcement", part)
+	}
+	l.HasNot("nothing has the other one", "fe:00:00:00:00:02")
+	l.Decide("r1", func(s *model.RouterStatus) { s.Gateway = "gw2" })
+	l.HasNot("another gateway does not take it along", "fe:00:00:00:00:03")
+}
+
 func TestS4DownstreamOfAVLANMatchesIPAndPopsTheTag(t *testing.T) {
 	l := newLab(t)
 	l.Put(handlertest.Network(model.NetworkVLAN, "ext-net", "100", "172.16.0.0/24"))

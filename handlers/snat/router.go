@@ -2,6 +2,7 @@ package snat
 
 import (
 	"net/netip"
+	"slices"
 
 	"kvnet/handlers"
 	"kvnet/handlers/arp"
@@ -19,13 +20,21 @@ const (
 
 // routerRules are the rules that all VMs of the router share.
 func (s *setting) routerRules(db state.Snapshot) (set flow.Set, waiting []handlers.Waiting) {
-	set.Rules = append(set.Rules, s.arpResponder(), s.upstream())
-	if ext := db.Network(s.router.External.NetworkID); ext == nil {
+	ext := db.Network(s.router.External.NetworkID)
+	tag, ok := handlers.Tag(ext)
+	set.Rules = append(set.Rules, s.arpResponder(tag))
+	if ok {
+		up, missing := s.upstream(db, tag)
+		set.Rules = append(set.Rules, up...)
+		waiting = append(waiting, missing...)
+	}
+	switch {
+	case ext == nil:
 		waiting = append(waiting, handlers.Waitf("network %s", s.router.External.NetworkID))
-	} else if down, ok := s.downstream(ext); ok {
-		set.Rules = append(set.Rules, down)
-	} else {
+	case !ok:
 		waiting = append(waiting, handlers.Waitf("VLAN id of network %s", ext.ID))
+	default:
+		set.Rules = append(set.Rules, s.downstream(tag))
 	}
 	drops, missing := s.internalDrops(db)
 	set.Rules = append(set.Rules, drops...)
@@ -38,9 +47,9 @@ func (s *setting) entry(priority uint16, m flow.Match, actions ...flow.Action) f
 }
 
 // arpResponder is Snat-A: the gateway answers the upstream router's question for
-// the SNAT address. The address is announced when the responder comes to a
-// switch.
-func (s *setting) arpResponder() flow.Rule {
+// the SNAT address. The address is announced, with the tag of the external network,
+// when the responder comes to a switch. An answer keeps the question's tag.
+func (s *setting) arpResponder(tag uint16) flow.Rule {
 	patch := flow.NamedPort(s.patch)
 	r := s.entry(flow.PriorityARPGateway,
 		flow.Match{InPort: patch, EthType: flow.EthTypeARP, ARPOp: flow.ARPRequest, ARPTPA: flow.Host(s.ip)},
@@ -48,51 +57,86 @@ func (s *setting) arpResponder() flow.Rule {
 		flow.Move{From: flow.FieldARPSHA, To: flow.FieldARPTHA},
 		flow.Move{From: flow.FieldARPSPA, To: flow.FieldARPTPA},
 		flow.SetUint{Field: flow.FieldARPOp, Value: uint64(flow.ARPReply)},
-		flow.SetMAC{Field: flow.FieldEthSrc, MAC: handlers.GatewayMAC},
-		flow.SetMAC{Field: flow.FieldARPSHA, MAC: handlers.GatewayMAC},
+		flow.SetMAC{Field: flow.FieldEthSrc, MAC: s.mac},
+		flow.SetMAC{Field: flow.FieldARPSHA, MAC: s.mac},
 		flow.SetIP{Field: flow.FieldARPSPA, IP: s.ip},
 		flow.Output{Port: flow.InPort},
 	)
 	r.Announce = &flow.Announcement{
-		Address: s.ip, Scope: s.router.Name, Port: patch,
-		Frame: string(arp.GratuitousFrame(handlers.GatewayMAC, s.ip)),
+		Address: s.ip, Scope: s.router.Name, Ports: []flow.Port{patch},
+		Frame: string(arp.Tagged(arp.GratuitousFrame(s.mac, s.ip), tag)),
 	}
 	return r
 }
 
-// upstream is Snat-U: whatever VMs send to the router leaves with the SNAT
-// address. The rules of higher priority take out what isn't meant for outside.
-func (s *setting) upstream() flow.Rule {
-	return s.entry(flow.PriorityStatefulSNAT,
-		flow.Match{EthType: flow.EthTypeIPv4, EthDst: s.router.MAC},
+// upstream is Snat-U: whatever VMs send to the router leaves with the SNAT address
+// and the tag of the external network. The rules of higher priority take out what
+// isn't meant for outside.
+//
+// A tag can be removed only by a rule that matches it, so each VLAN network of the
+// router has a Snat-U of its own, and that of all other networks is for untagged
+// packets then.
+func (s *setting) upstream(db state.Snapshot, tag uint16) (rules []flow.Rule, waiting []handlers.Waiting) {
+	m := flow.Match{EthType: flow.EthTypeIPv4, EthDst: s.router.MAC}
+	tags, untagged, waiting := s.internalTags(db)
+	for _, id := range tags {
+		m.VLAN = flow.VLANID(id)
+		rules = append(rules, s.entry(flow.PriorityStatefulSNAT, m, append([]flow.Action{flow.PopVLAN{}}, s.leave(tag)...)...))
+		m.VLAN = flow.NoVLAN
+	}
+	if untagged {
+		rules = append(rules, s.entry(flow.PriorityStatefulSNAT, m, s.leave(tag)...))
+	}
+	return rules, waiting
+}
+
+// leave takes an untagged packet of a VM to the outside.
+func (s *setting) leave(tag uint16) []flow.Action {
+	actions := []flow.Action{
 		flow.CT{Commit: true, Zone: s.zone, NAT: flow.NAT{
 			Kind: flow.NATSource, IPMin: s.ip, IPMax: s.ip, PortMin: natPortMin, PortMax: natPortMax,
 		}},
 		flow.SetMAC{Field: flow.FieldEthDst, MAC: s.peerMAC},
-		flow.SetMAC{Field: flow.FieldEthSrc, MAC: handlers.GatewayMAC},
-		flow.Output{Port: flow.NamedPort(s.patch)},
-	)
+		flow.SetMAC{Field: flow.FieldEthSrc, MAC: s.mac},
+	}
+	actions = append(actions, handlers.PushTag(tag)...)
+	return append(actions, flow.Output{Port: flow.NamedPort(s.patch)})
+}
+
+// internalTags are the VLAN ids of the router's internal networks. untagged tells
+// whether there may be untagged packets too: unless all networks are known to be
+// VLAN networks, there may.
+func (s *setting) internalTags(db state.Snapshot) (tags []uint16, untagged bool, waiting []handlers.Waiting) {
+	vlans := 0
+	for _, id := range s.router.Internal {
+		n := db.Network(id)
+		if n == nil || n.Type != model.NetworkVLAN {
+			continue
+		}
+		vlans++
+		if tag, ok := handlers.VLANID(n); !ok {
+			waiting = append(waiting, handlers.Waitf("VLAN id of network %s", n.ID))
+		} else if !slices.Contains(tags, tag) {
+			tags = append(tags, tag)
+		}
+	}
+	return tags, vlans == 0 || vlans < len(s.router.Internal), waiting
 }
 
 // downstream is Snat-D: what comes for the SNAT address gets its VM's address
-// back and goes on in the next table. ok is false for a VLAN network without a
-// VLAN id.
-func (s *setting) downstream(ext *model.Network) (r flow.Rule, ok bool) {
+// back and goes on in the next table, without the tag of the external network.
+func (s *setting) downstream(tag uint16) flow.Rule {
 	m := flow.Match{EthType: flow.EthTypeIPv4, IPDst: flow.Host(s.ip)}
 	var actions []flow.Action
-	if ext.Type == model.NetworkVLAN {
-		id, ok := handlers.VLANID(ext)
-		if !ok {
-			return flow.Rule{}, false
-		}
-		m.VLAN = flow.VLANID(id)
+	if tag != 0 {
+		m.VLAN = flow.VLANID(tag)
 		actions = append(actions, flow.PopVLAN{})
 	}
 	actions = append(actions,
 		flow.SetMAC{Field: flow.FieldEthSrc, MAC: s.router.MAC},
 		flow.CT{Zone: s.zone, Table: flow.TableGwDrop, NAT: flow.NAT{Kind: flow.NATKnown}},
 	)
-	return s.entry(flow.PriorityStatefulSNAT, m, actions...), true
+	return s.entry(flow.PriorityStatefulSNAT, m, actions...)
 }
 
 // internalDrops keep packets for addresses behind the router from leaving with

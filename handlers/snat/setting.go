@@ -16,7 +16,8 @@ type setting struct {
 	ip      netip.Addr // what VMs are seen with outside
 	peerMAC model.MAC
 	zone    uint16
-	patch   string // the gateway's port to the outside
+	patch   string    // the gateway's port to the outside
+	mac     model.MAC // what the gateway speaks to the outside with
 }
 
 // settingOf gathers what SNAT of r needs. If r wants no SNAT, both results are
@@ -55,7 +56,7 @@ func settingOf(db state.Snapshot, r *model.Router) (*setting, []handlers.Waiting
 	if gw == nil {
 		missing = append(missing, why)
 	} else {
-		s.gateway, s.patch = gw, gw.ExternalPatchPort()
+		s.gateway, s.patch, s.mac = gw, gw.ExternalPatchPort(), handlers.ExternalMAC(db, gw)
 		need(s.patch != "", "gatewayBridgeName of node %s", gw.Hostname)
 	}
 	if len(missing) != 0 {

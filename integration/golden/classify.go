@@ -22,14 +22,15 @@ const (
 	handlerUnknown      handler = "nobody"
 )
 
-// floatingMAC is the address that SNAT and balancers answer ARP with.
-const floatingMAC = "fe:00:00:00:00:02"
+// floatingMAC is the begin of the addresses that SNAT and balancers answer ARP
+// with: each gateway has one of its own (row F-5), the first that of the original.
+const floatingMAC = "fe:00:00:00:00:0"
 
 // owner finds the handler of a rule by its table, priority and match.
-// snatAddresses are the external addresses of all routers of the scenario, which
-// tell the ARP responders of SNAT from those of floating IPs.
-func owner(r ovs.Flow, snatAddresses map[string]bool) handler {
+func owner(r ovs.Flow, known addresses) handler {
 	switch r.Table {
+	case groupTable:
+		return handlerBalancer
 	case 0:
 		return ownerInTable0(r)
 	case 1, 5, 35, 80:
@@ -40,7 +41,7 @@ func owner(r ovs.Flow, snatAddresses map[string]bool) handler {
 			return handlerOther
 		}
 	case 31, 32:
-		return ownerInGatewayTable(r, snatAddresses)
+		return ownerInGatewayTable(r, known)
 	case 40, 43, 44, 45:
 		return handlerOther
 	}
@@ -65,7 +66,7 @@ func ownerInTable0(r ovs.Flow) handler {
 	return handlerUnknown
 }
 
-func ownerInGatewayTable(r ovs.Flow, snatAddresses map[string]bool) handler {
+func ownerInGatewayTable(r ovs.Flow, known addresses) handler {
 	switch r.Priority {
 	case 0:
 		return handlerBase
@@ -75,27 +76,29 @@ func ownerInGatewayTable(r ovs.Flow, snatAddresses map[string]bool) handler {
 		return handlerFloatingIP
 	case 40900:
 		return handlerInternalDrop
-	case 41500:
+	case 41500, 41501:
 		return handlerBalancer
 	case 43000:
 		return handlerNetwork
 	case 41000:
-		return ownerOfResponder(r, snatAddresses)
+		return ownerOfResponder(r, known)
 	}
 	return handlerUnknown
 }
 
 // ownerOfResponder knows priority 41000 of table 31, where ARP responders of all
 // kinds and the routes between networks are.
-func ownerOfResponder(r ovs.Flow, snatAddresses map[string]bool) handler {
+func ownerOfResponder(r ovs.Flow, known addresses) handler {
 	target, _ := r.Field("arp_tpa")
 	switch {
 	case strings.HasPrefix(r.Actions, "CONTROLLER"):
 		return handlerPeerARP
-	case !r.Has("arp_op=1"), !strings.Contains(r.Actions, "set_field:"+floatingMAC+"->arp_sha"):
+	case r.Has("arp_op=1") && known.vips[target]:
+		return handlerBalancer // the answer for a VIP (row L-2)
+	case !r.Has("arp_op=1"), !strings.Contains(r.Actions, "set_field:"+floatingMAC):
 		return handlerNetwork // Net-R1, Net-PA
-	case snatAddresses[target]:
+	case known.snat[target]:
 		return handlerSNAT
 	}
-	return handlerBalancer // or a floating IP's
+	return handlerBalancer
 }

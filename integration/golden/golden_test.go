@@ -48,7 +48,7 @@ func TestScenariosAreRead(t *testing.T) {
 				}
 				rules += len(held)
 				for _, r := range held {
-					if owner(r, s.snatAddresses()) == handlerUnknown {
+					if owner(r, s.addresses()) == handlerUnknown {
 						t.Errorf("%s step %d: rule of nobody: %s", s.Folder, step, r)
 					}
 				}
@@ -71,7 +71,13 @@ func TestDeviationsAreAboutSomething(t *testing.T) {
 		}
 	}
 	for _, d := range deviations {
-		if d.Why == "" || d.Quirk == "" || (d.Gone == "") == (d.Come == "") {
+		kinds := 0
+		for _, x := range []string{d.Gone, d.Come, d.Edit, d.Over} {
+			if x != "" {
+				kinds++
+			}
+		}
+		if d.Why == "" || d.Quirk == "" || kinds != 1 {
 			t.Errorf("row %+v says not what it is about", d)
 		}
 	}
@@ -98,7 +104,7 @@ func TestLastBlockOfAStepCounts(t *testing.T) {
 		"### step 1 createLb -- note", "## of:00000000000000a1", "table=31, priority=1 actions=drop",
 		"# --- after the next group statistics polls", "## of:00000000000000a1", "table=32, priority=2 actions=drop",
 		"### step 2 removeLb",
-	}, "\n"))
+	}, "\n"), ovs.ParseFlow)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,6 +132,36 @@ func TestRuleTextIsCanonical(t *testing.T) {
 	}
 }
 
+func TestNamesOfGroupsDontCountButWhatTheyDo(t *testing.T) {
+	read := func(flows, groups string) []ovs.Flow {
+		r, err := ovs.ParseFlow(flows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := ovs.ParseGroup(groups)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []ovs.Flow{r, groupRule(g)}
+	}
+	const rule = "table=32, priority=41500,tcp,nw_dst=10.10.1.250,tp_dst=80 actions=set_field:fe:00:00:00:01:01->eth_src,group:"
+	want := State{0xa1: read(rule+"G(lb1)", "group_id=G(lb1),type=select,bucket=weight:1,actions=NORMAL,bucket=actions=output:11")}
+	s := &Scenario{}
+	for name, c := range map[string]struct {
+		got  []ovs.Flow
+		same bool
+	}{
+		"another id, another order": {read(rule+"1795162113", " group_id=1795162113,type=select,bucket=bucket_id:0,actions=output:11,bucket=bucket_id:1,weight:1,actions=NORMAL"), true},
+		"another bucket":            {read(rule+"7", "group_id=7,type=select,bucket=actions=NORMAL,bucket=actions=output:12"), false},
+		"another weight":            {read(rule+"7", "group_id=7,type=select,bucket=weight:2,actions=NORMAL,bucket=actions=output:11"), false},
+		"another group":             {read(rule+"8", "group_id=7,type=select,bucket=actions=NORMAL,bucket=actions=output:11"), false},
+	} {
+		if err := s.compare(1, want, State{0xa1: c.got}); (err == nil) != c.same {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestCompareFindsEveryDifference(t *testing.T) {
 	s := &Scenario{Steps: []Step{{Router: map[string]any{"external": map[string]any{"ip": "10.20.0.5"}}}}}
 	rule := func(text string) ovs.Flow {
@@ -150,7 +186,7 @@ func TestCompareFindsEveryDifference(t *testing.T) {
 		"passed over":    {[]ovs.Flow{miss}, []ovs.Flow{miss, rule("table=31, priority=43000,icmp actions=IN_PORT")}, ""},
 		"rule of nobody": {[]ovs.Flow{miss}, []ovs.Flow{miss, rule("table=31, priority=7 actions=drop")}, "nobody"},
 	} {
-		err := s.compare(State{0xa1: c.want}, State{0xa1: c.got})
+		err := s.compare(1, State{0xa1: c.want}, State{0xa1: c.got})
 		if (err == nil) != (c.say == "") || err != nil && !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%s: %v", name, err)
 		}

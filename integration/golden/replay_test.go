@@ -62,66 +62,115 @@ func newReplay(t *testing.T, s *Scenario) *replay {
 	rig := harness.Start(t, harness.Context(t, time.Minute), l.Dir, harness.Options{FullAuditInterval: fullAudit})
 	return &replay{
 		Scenario: s, t: t,
-		switches: &switches{lab: l, relay: rig.Relay, bridges: map[model.DPID]bridge{}},
-		wanted:   &wanted{server: rig.Server, networks: map[string]map[string]any{}, routers: map[string]map[string]any{}},
+		switches: &switches{lab: l, relay: rig.Relay, bridges: map[model.DPID]bridge{}, apart: map[model.DPID]bool{}},
+		wanted:   newWanted(rig.Server),
 	}
 }
 
 func (r *replay) run(ctx context.Context) {
 	for i, step := range r.Steps {
 		number, mark := i+1, r.relay.Mark()
-		if err := r.perform(ctx, step); err != nil {
+		if err := r.perform(ctx, step, r.refusal(number)); err != nil {
 			r.t.Fatalf("step %d %s: %v", number, step.Op, err)
 		}
 		// A node is COMPLETE by itself, earlier than the recorded one.
-		if step.Op == "createNode" || step.Op == "addDevice" {
+		if step.Op == "createNode" || step.Op == "addDevice" || r.uncompared(number) {
 			continue
 		}
 		want, err := r.apply(number)
 		if err == nil {
-			want, err = r.internalDrops(want)
+			want, err = r.rewrite(want)
 		}
 		if err != nil {
 			r.t.Fatalf("step %d %s: %v", number, step.Op, err)
 		}
-		if err := r.await(ctx, want); err != nil {
+		if err := r.await(ctx, number, want); err != nil {
 			// Go on: the later steps say whether it is this step's fault only.
 			r.t.Errorf("step %d %s (%s):%v\nsent since: %+v", number, step.Op, step.Note, err, r.relay.Count(mark, "", relay.ToSwitch))
 		}
 	}
 }
 
-// perform does what a step says.
-func (r *replay) perform(ctx context.Context, step Step) error {
-	done, err := r.do(ctx, step)
+// perform does what a step says. A REST write is answered with status, or a
+// success if that is 0.
+func (r *replay) perform(ctx context.Context, step Step, status int) error {
+	done, err := r.do(ctx, step, status)
+	if step.Op == "removeNode" && err == nil {
+		r.leave(step.Hostname)
+	}
 	if done || err != nil {
 		return err
 	}
 	switch step.Op {
+	case "batch":
+		for _, s := range step.Steps {
+			if err := r.perform(ctx, s, status); err != nil {
+				return err
+			}
+		}
+		return nil
 	case "addDevice":
 		id, err := model.ParseDPID(step.ID)
 		if err != nil {
 			return err
 		}
 		return r.add(ctx, id, step.Ports)
-	case "nodeState":
-		if step.State != "COMPLETE" {
-			return fmt.Errorf("state %s is not replayed", step.State)
+	case "deviceUp":
+		id, err := model.ParseDPID(step.ID)
+		if err == nil {
+			err = r.cut(ctx, id, !step.Up)
 		}
-		harness.Eventually(r.t, settle, step.Hostname+" COMPLETE", func() error {
-			state, err := r.server.NodeState(ctx, step.Hostname)
-			if err == nil && state != step.State {
-				err = fmt.Errorf("it is %s", state)
-			}
+		if err != nil {
 			return err
-		})
+		}
+		for name, node := range r.nodes {
+			if text(node, "integrationBridge") == step.ID {
+				r.awaitNode(ctx, name, map[bool]string{true: "COMPLETE", false: "INCOMPLETE"}[step.Up])
+			}
+		}
+		return nil
+	case "nodeState":
+		if step.State == "INCOMPLETE" {
+			id, err := model.ParseDPID(text(r.nodes[step.Hostname], "integrationBridge"))
+			if err == nil {
+				err = r.cut(ctx, id, true)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		r.awaitNode(ctx, step.Hostname, step.State)
 		return nil
 	}
 	return fmt.Errorf("an operation that is not replayed: %s", step.Op)
 }
 
+// leave says that the bridges of a deleted node don't count any more.
+func (r *replay) leave(hostname string) {
+	for _, step := range r.Steps {
+		if text(step.Node, "hostname") != hostname {
+			continue
+		}
+		for _, key := range []string{"integrationBridge", "tunnelBridge"} {
+			if id, err := model.ParseDPID(text(step.Node, key)); err == nil {
+				r.apart[id] = true
+			}
+		}
+	}
+}
+
+func (r *replay) awaitNode(ctx context.Context, hostname, want string) {
+	harness.Eventually(r.t, settle, hostname+" "+want, func() error {
+		state, err := r.server.NodeState(ctx, hostname)
+		if err == nil && state != want {
+			err = fmt.Errorf("it is %s", state)
+		}
+		return err
+	})
+}
+
 // await waits until the switches hold what is wanted and stay so for a while.
-func (r *replay) await(ctx context.Context, want State) error {
+func (r *replay) await(ctx context.Context, step int, want State) error {
 	deadline := time.Now().Add(settle)
 	var since time.Time
 	for {
@@ -129,7 +178,7 @@ func (r *replay) await(ctx context.Context, want State) error {
 		if err != nil {
 			return err
 		}
-		err = r.compare(want, got)
+		err = r.compare(step, want, got)
 		switch {
 		case err != nil && time.Now().After(deadline):
 			return err

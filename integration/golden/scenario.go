@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -42,10 +43,28 @@ type Step struct {
 	Router  map[string]any `json:"router"`
 	LB      map[string]any `json:"lb"`
 	FIP     map[string]any `json:"fip"`
+
+	Up    bool   `json:"up"`
+	Steps []Step `json:"steps"` // of a batch
 }
 
-// State is what the switches hold.
+// State is what the switches hold. A group stands among the rules (see
+// groupRule).
 type State map[model.DPID][]ovs.Flow
+
+// groupTable is the table of the rules that stand for groups.
+const groupTable = -1
+
+// groupRule writes a group as a rule, so that one comparison does for both: its
+// match is the group's name, what it does are its buckets.
+func groupRule(g ovs.Group) ovs.Flow {
+	return ovs.Flow{Table: groupTable, Match: []string{"group=" + g.ID}, Actions: g.Type + ": " + strings.Join(g.Buckets, " | ")}
+}
+
+// groupName matches how a recording names groups: "G(lb1#2)" is the second of
+// balancer lb1. kvnet's balancers have one group for all their lives (row L-6), so
+// only the balancer counts.
+var groupName = regexp.MustCompile(`G\((.+?)#\d+\)`)
 
 // Load reads the scenario in a folder.
 func Load(folder string) (*Scenario, error) {
@@ -61,15 +80,39 @@ func Load(folder string) (*Scenario, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read scenario: %w", err)
 	}
-	if s.Expected, err = parseExpected(string(flows)); err != nil {
+	if s.Expected, err = parseExpected(string(flows), ovs.ParseFlow); err != nil {
 		return nil, fmt.Errorf("read expected-flows.txt of %s: %w", s.Folder, err)
+	}
+	if err := s.loadGroups(folder); err != nil {
+		return nil, fmt.Errorf("read expected-groups.txt of %s: %w", s.Folder, err)
 	}
 	return s, nil
 }
 
+// loadGroups adds the recorded groups to the expected states.
+func (s *Scenario) loadGroups(folder string) error {
+	text, err := os.ReadFile(filepath.Join(folder, "expected-groups.txt"))
+	if err != nil {
+		return err
+	}
+	groups, err := parseExpected(string(text), func(line string) (ovs.Flow, error) {
+		g, err := ovs.ParseGroup(line)
+		return groupRule(g), err
+	})
+	if err != nil {
+		return err
+	}
+	for step, state := range groups {
+		for device, rules := range state {
+			s.Expected[step][device] = append(s.Expected[step][device], rules...)
+		}
+	}
+	return nil
+}
+
 // parseExpected reads blocks of "### step N op -- note", "## device" and rules. A
 // line "# --- after …" begins the same step's state anew: the last block counts.
-func parseExpected(text string) (map[int]State, error) {
+func parseExpected(text string, parse func(string) (ovs.Flow, error)) (map[int]State, error) {
 	states := map[int]State{}
 	step, device := 0, model.DPID(0)
 	for line := range strings.Lines(text) {
@@ -94,7 +137,7 @@ func parseExpected(text string) (map[int]State, error) {
 			}
 			device = id
 		default:
-			rule, err := ovs.ParseFlow(line)
+			rule, err := parse(groupName.ReplaceAllString(line, "G($1)"))
 			if err != nil {
 				return nil, err
 			}
@@ -107,16 +150,24 @@ func parseExpected(text string) (map[int]State, error) {
 	return states, nil
 }
 
-// snatAddresses are the external addresses that any router of the scenario ever
-// has.
-func (s *Scenario) snatAddresses() map[string]bool {
-	out := map[string]bool{}
-	for _, step := range s.Steps {
+// addresses tell the ARP responders of SNAT, of VIPs and of floating IPs apart.
+type addresses struct{ snat, vips map[string]bool }
+
+// addresses are those that any router and balancer of the scenario ever has.
+func (s *Scenario) addresses() addresses {
+	a := addresses{map[string]bool{}, map[string]bool{}}
+	a.add(s.Steps)
+	return a
+}
+
+func (a addresses) add(steps []Step) {
+	for _, step := range steps {
 		if external, ok := step.Router["external"].(map[string]any); ok {
-			if ip, ok := external["ip"].(string); ok {
-				out[ip] = true
-			}
+			a.snat[text(external, "ip")] = true
 		}
+		if step.LB != nil {
+			a.vips[text(step.LB, "vip")] = true
+		}
+		a.add(step.Steps)
 	}
-	return out
 }

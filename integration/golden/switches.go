@@ -20,6 +20,9 @@ type switches struct {
 	// so devices with equal names of ports are on different ones.
 	machines []*machine
 	bridges  map[model.DPID]bridge
+	// apart are bridges that are cut off or whose node was deleted: they are
+	// not compared.
+	apart map[model.DPID]bool
 }
 
 type machine struct {
@@ -55,6 +58,17 @@ func (s *switches) add(ctx context.Context, id model.DPID, ports map[string]uint
 	return nil
 }
 
+// cut keeps a bridge from the server, and lets it connect again.
+func (s *switches) cut(ctx context.Context, id model.DPID, off bool) error {
+	if s.apart[id] = off; off {
+		s.relay.Hold(id.String())
+		return nil
+	}
+	s.relay.Admit(id.String())
+	b := s.bridges[id]
+	return b.Reconnect(ctx, b.name)
+}
+
 func (s *switches) machineFor(ctx context.Context, ports map[string]uint32) (*machine, error) {
 	for _, m := range s.machines {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(ports)), func(p string) bool { return m.ports[p] }) {
@@ -74,9 +88,19 @@ func (s *switches) machineFor(ctx context.Context, ports map[string]uint32) (*ma
 func (s *switches) state(ctx context.Context) (State, error) {
 	out := State{}
 	for id, b := range s.bridges {
+		if s.apart[id] {
+			continue
+		}
 		flows, err := b.Flows(ctx, b.name)
 		if err != nil {
 			return nil, fmt.Errorf("read rules of %s: %w", id, err)
+		}
+		groups, err := b.Groups(ctx, b.name)
+		if err != nil {
+			return nil, fmt.Errorf("read groups of %s: %w", id, err)
+		}
+		for _, g := range groups {
+			flows = append(flows, groupRule(g))
 		}
 		out[id] = flows
 	}

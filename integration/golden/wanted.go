@@ -16,20 +16,34 @@ type wanted struct {
 	server   *server.Server
 	networks map[string]map[string]any
 	routers  map[string]map[string]any
+	nodes    map[string]map[string]any
+	lbs      map[string]map[string]any
 }
 
-// do writes what a step says. done is false for a step that is no REST write.
-func (w *wanted) do(ctx context.Context, step Step) (done bool, err error) {
+func newWanted(s *server.Server) *wanted {
+	return &wanted{
+		server: s, networks: map[string]map[string]any{}, routers: map[string]map[string]any{},
+		nodes: map[string]map[string]any{}, lbs: map[string]map[string]any{},
+	}
+}
+
+// do writes what a step says and expects an answer that is a success, or status if
+// that isn't 0. done is false for a step that is no REST write.
+func (w *wanted) do(ctx context.Context, step Step, status int) (done bool, err error) {
 	method, path, body := http.MethodPost, server.NetworkingPath, map[string]any(nil)
+	kept, key := map[string]map[string]any{}, "" // where what is written is remembered
 	switch step.Op {
 	case "createNode":
 		path, body = server.NodePath, map[string]any{"nodes": []any{step.Node}}
+	case "removeNode":
+		method, path = http.MethodDelete, server.NodePath+"/"+step.Hostname
+		kept, key = w.nodes, step.Hostname
 	case "createNetwork":
 		path, body = path+"/network", step.Network
-		w.networks[text(body, "networkId")] = body
+		kept, key = w.networks, text(body, "networkId")
 	case "removeNetwork":
 		method, path = http.MethodDelete, server.ObjectPath("network", step.ID)
-		delete(w.networks, step.ID)
+		kept, key = w.networks, step.ID
 	case "createPort":
 		path, body = path+"/port", step.Port
 	case "updatePort":
@@ -38,20 +52,25 @@ func (w *wanted) do(ctx context.Context, step Step) (done bool, err error) {
 		method, path = http.MethodDelete, server.ObjectPath("port", step.MAC)
 	case "createRouter":
 		path, body = path+"/router", step.Router
-		w.routers[text(body, "name")] = body
+		kept, key = w.routers, text(body, "name")
 	case "updateRouter":
 		method, path, body = http.MethodPut, server.ObjectPath("router", text(step.Router, "name")), step.Router
-		w.routers[text(body, "name")] = body
+		kept, key = w.routers, text(body, "name")
 	case "peerMac":
 		method, path, body = http.MethodPut, server.ObjectPath("router", step.Name), w.withPeerMAC(step.Name, step.MAC)
-		w.routers[step.Name] = body
+		kept, key = w.routers, step.Name
 	case "removeRouter":
 		method, path = http.MethodDelete, server.ObjectPath("router", step.Name)
-		delete(w.routers, step.Name)
+		kept, key = w.routers, step.Name
 	case "createLb":
 		path, body = path+"/loadbalancer", step.LB
+		kept, key = w.lbs, text(body, "name")
+	case "updateLb":
+		method, path, body = http.MethodPut, server.ObjectPath("loadbalancer", text(step.LB, "name")), step.LB
+		kept, key = w.lbs, text(body, "name")
 	case "removeLb":
 		method, path = http.MethodDelete, server.ObjectPath("loadbalancer", step.Name)
+		kept, key = w.lbs, step.Name
 	case "createFip":
 		path, body = path+"/floating-ip", step.FIP
 	case "updateFip":
@@ -65,7 +84,25 @@ func (w *wanted) do(ctx context.Context, step Step) (done bool, err error) {
 	if body != nil {
 		encoded = body
 	}
-	return true, w.server.Write(ctx, method, path, encoded)
+	if status != 0 {
+		got, answer, err := w.server.Do(ctx, method, path, encoded)
+		if err == nil && got != status {
+			err = fmt.Errorf("%s %s: %d %s, want %d", method, path, got, answer, status)
+		}
+		return true, err
+	}
+	if err := w.server.Write(ctx, method, path, encoded); err != nil {
+		return true, err
+	}
+	if method == http.MethodDelete {
+		delete(kept, key)
+	} else {
+		kept[key] = body
+	}
+	if step.Op == "createNode" {
+		w.nodes[text(step.Node, "hostname")] = step.Node
+	}
+	return true, nil
 }
 
 // withPeerMAC is a router's body with another MAC of the peer.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -162,7 +163,7 @@ func StartFlat(t testing.TB, ctx context.Context, c lab.FlatConfig, o Options) *
 // WaitComplete waits until all nodes are COMPLETE.
 func (f *Flat) WaitComplete(ctx context.Context) {
 	f.t.Helper()
-	for _, node := range append([]string{lab.Gateway}, f.Workers...) {
+	for _, node := range slices.Concat(f.Gateways, f.Workers) {
 		Eventually(f.t, 15*time.Second, node+" COMPLETE", func() error {
 			state, err := f.NodeState(ctx, node)
 			if err == nil && state != "COMPLETE" {

@@ -11,6 +11,11 @@ import (
 // FlatConfig says how the reference lab for FLAT networks is made.
 type FlatConfig struct {
 	Workers int // w1, w2, …
+	// Gateways are gw1, gw2, …; 0 is one. Several share a segment outside, one
+	// alone has the external host in its own bridge.
+	Gateways int
+	// ExternalVLAN is the VLAN of the external host; 0: none.
+	ExternalVLAN uint16
 	// ControlledPhysical connects the gateway's physical bridges to the server
 	// too, as bridges that kvnet makes will be. Otherwise they are learning
 	// switches by themselves, as those of workers always are.
@@ -25,12 +30,14 @@ const (
 	Gateway  = "gw1"
 	External = "ext" // the upstream router and a server behind it
 	lanNode  = "lan"
+	wanNode  = "wan"
 
 	BrInt      = "br-int"
 	BrTun      = "br-tun"
 	BrExternal = "br-external"
 	BrFlt      = "br-flt"
 	brLAN      = "br-lan"
+	brWAN      = "br-wan"
 )
 
 // Addresses of the external host.
@@ -42,6 +49,9 @@ const (
 
 // Worker is the name of the i-th worker, from 1.
 func Worker(i int) string { return fmt.Sprintf("w%d", i) }
+
+// GatewayName is the name of the i-th gateway, from 1.
+func GatewayName(i int) string { return fmt.Sprintf("gw%d", i) }
 
 // BridgeDPID is the datapath id that a bridge of a node has, the one that kvnet
 // and ONOS choose when a client names none.
@@ -64,8 +74,11 @@ func (c Controlled) Name() string { return c.Node + "/" + c.Bridge }
 //
 //	VMs ─ br-int ─ br-flt ─┐                        ┌─ br-flt ─ br-int ─ br-external ─ ext
 //	      (workers)        └────── provider LAN ────┘           (gw1)
+//
+// Several gateways have a switch between their br-external and ext.
 type Flat struct {
 	*Lab
+	Gateways   []string
 	Workers    []string
 	Controlled []Controlled
 	config     FlatConfig
@@ -93,7 +106,7 @@ func (f *Flat) build(ctx context.Context) error {
 	if err := lan.AddBridge(ctx, ovs.Bridge{Name: brLAN}); err != nil {
 		return err
 	}
-	if err := f.buildGateway(ctx, lan); err != nil {
+	if err := f.buildGateways(ctx, lan); err != nil {
 		return fmt.Errorf("build gateway: %w", err)
 	}
 	for i := range f.config.Workers {
@@ -104,8 +117,37 @@ func (f *Flat) build(ctx context.Context) error {
 	return nil
 }
 
-func (f *Flat) buildGateway(ctx context.Context, lan *Node) error {
-	gw, err := f.AddNode(ctx, Gateway)
+// buildGateways builds the gateways and the external host.
+func (f *Flat) buildGateways(ctx context.Context, lan *Node) error {
+	var wan *Node
+	if f.config.Gateways > 1 {
+		var err error
+		if wan, err = f.AddNode(ctx, wanNode); err != nil {
+			return err
+		}
+		if err := wan.AddBridge(ctx, ovs.Bridge{Name: brWAN}); err != nil {
+			return err
+		}
+	}
+	for i := range max(f.config.Gateways, 1) {
+		if err := f.buildGateway(ctx, lan, wan, GatewayName(i+1)); err != nil {
+			return err
+		}
+	}
+	node, bridge := wan, brWAN
+	if wan == nil {
+		node, bridge = f.Node(Gateway), BrExternal
+	}
+	_, err := f.AddHost(ctx, node, bridge, HostConfig{
+		Name: External, MAC: PeerMAC, Address: PeerIP + "/24", Extra: []string{InternetIP + "/32"}, VLAN: f.config.ExternalVLAN,
+	})
+	return err
+}
+
+// buildGateway builds a gateway and wires it to the provider LAN and, if there is
+// one, to the switch outside.
+func (f *Flat) buildGateway(ctx context.Context, lan, wan *Node, name string) error {
+	gw, err := f.AddNode(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -120,12 +162,22 @@ func (f *Flat) buildGateway(ctx context.Context, lan *Node) error {
 	if err != nil {
 		return err
 	}
+	outer := []ovs.Port{{Name: "external-to-int", Kind: ovs.Patch, Peer: externalPatch.Name}}
+	if wan != nil {
+		end, wanEnd, err := f.Wire(ctx, gw, wan)
+		if err != nil {
+			return err
+		}
+		if err := wan.AddPort(ctx, brWAN, ovs.Port{Name: wanEnd}); err != nil {
+			return err
+		}
+		outer = append(outer, ovs.Port{Name: end})
+	}
 	tunnel := append(tunnelPorts(), ovs.Port{Name: "tun-to-int", Kind: ovs.Patch, Peer: "int-to-tun"})
 	for _, b := range []ovs.Bridge{
 		{Name: BrInt, Controlled: true, Ports: interior},
 		{Name: BrTun, Controlled: true, Ports: tunnel},
-		{Name: BrExternal, Controlled: f.config.ControlledPhysical, Ports: []ovs.Port{
-			{Name: "external-to-int", Kind: ovs.Patch, Peer: externalPatch.Name}}},
+		{Name: BrExternal, Controlled: f.config.ControlledPhysical, Ports: outer},
 		{Name: BrFlt, Controlled: f.config.ControlledPhysical, Ports: []ovs.Port{
 			{Name: "flt-to-int", Kind: ovs.Patch, Peer: "int-to-flt"}, {Name: wire}}},
 	} {
@@ -133,13 +185,8 @@ func (f *Flat) buildGateway(ctx context.Context, lan *Node) error {
 			return err
 		}
 	}
-	if err := lan.AddPort(ctx, brLAN, ovs.Port{Name: lanEnd}); err != nil {
-		return err
-	}
-	_, err = f.AddHost(ctx, gw, BrExternal, HostConfig{
-		Name: External, MAC: PeerMAC, Address: PeerIP + "/24", Extra: []string{InternetIP + "/32"},
-	})
-	return err
+	f.Gateways = append(f.Gateways, name)
+	return lan.AddPort(ctx, brLAN, ovs.Port{Name: lanEnd})
 }
 
 func (f *Flat) buildWorker(ctx context.Context, lan *Node, name string) error {

@@ -134,6 +134,7 @@ type HostConfig struct {
 	Address string   // with prefix length
 	Extra   []string // further addresses, on the loopback interface
 	Gateway string   // of the default route; empty: none
+	VLAN    uint16   // that the switch puts it into; 0: none
 }
 
 // AddHost makes a host and plugs it into a bridge of a node.
@@ -164,7 +165,7 @@ func (l *Lab) AddHost(ctx context.Context, n *Node, bridge string, c HostConfig)
 			return nil, fmt.Errorf("configure %s: %w", c.Name, err)
 		}
 	}
-	if err := n.AddPort(ctx, bridge, ovs.Port{Name: h.Tap}); err != nil {
+	if err := n.AddPort(ctx, bridge, ovs.Port{Name: h.Tap, Tag: c.VLAN}); err != nil {
 		return nil, fmt.Errorf("plug %s into %s: %w", c.Name, bridge, err)
 	}
 	l.hosts = append(l.hosts, h)

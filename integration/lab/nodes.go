@@ -26,15 +26,18 @@ type physIntfJSON struct {
 
 // NodeBody is the body that creates all nodes of the lab.
 func (f *Flat) NodeBody() NodeBody {
-	gateway := newNodeJSON(Gateway, "GATEWAY", "10.0.0.3")
-	gateway.GatewayBridgeName = "external"
-	if f.config.ControlledPhysical {
-		gateway.PhysIntfs = []physIntfJSON{
-			{"external", "eth1", BridgeDPID(Gateway, BrExternal).String()},
-			{"flt", "eth2", BridgeDPID(Gateway, BrFlt).String()},
+	var body NodeBody
+	for i, g := range f.Gateways {
+		gateway := newNodeJSON(g, "GATEWAY", fmt.Sprintf("10.0.0.%d", 3+i))
+		gateway.GatewayBridgeName = "external"
+		if f.config.ControlledPhysical {
+			gateway.PhysIntfs = []physIntfJSON{
+				{"external", "eth1", BridgeDPID(g, BrExternal).String()},
+				{"flt", "eth2", BridgeDPID(g, BrFlt).String()},
+			}
 		}
+		body.Nodes = append(body.Nodes, gateway)
 	}
-	body := NodeBody{Nodes: []nodeJSON{gateway}}
 	for i, w := range f.Workers {
 		body.Nodes = append(body.Nodes, newNodeJSON(w, "WORKER", fmt.Sprintf("10.0.0.%d", 11+i)))
 	}

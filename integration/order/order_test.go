@@ -54,7 +54,7 @@ func (w *world) addr4(third int) netip.Addr {
 
 // step does one random thing.
 func (w *world) step() {
-	switch w.rnd.IntN(14) {
+	switch w.rnd.IntN(16) {
 	case 0:
 		w.node()
 	case 1, 2:
@@ -65,13 +65,13 @@ func (w *world) step() {
 		w.port()
 	case 8:
 		w.floatingIP()
-	case 9:
+	case 9, 10, 11:
 		w.balancer()
-	case 10, 11:
+	case 12, 13:
 		w.cable()
-	case 12:
+	case 14:
 		w.plug()
-	case 13:
+	case 15:
 		w.meddle()
 	}
 }
@@ -157,13 +157,30 @@ func (w *world) port() {
 }
 
 func (w *world) floatingIP() {
-	w.put(&model.FloatingIP{ID: fmt.Sprintf("f%d", w.rnd.IntN(2)), RouterName: pick(w, "r0", "r1"), NetworkName: "n3",
-		FloatingIP: netip.MustParseAddr("172.16.0.150"), FixedIP: w.addr4(0)})
+	w.put(&model.FloatingIP{ID: fmt.Sprintf("f%d", w.rnd.IntN(3)), RouterName: pick(w, "r0", "r1"), NetworkName: "n3",
+		FloatingIP: netip.AddrFrom4([4]byte{172, 16, 0, byte(150 + w.rnd.IntN(2))}), FixedIP: pick(w, w.vip(), w.vip(), w.addr4(0), netip.Addr{})})
 }
 
+func (w *world) vip() netip.Addr { return netip.AddrFrom4([4]byte{10, pick[byte](w, 10, 99), 0, 250}) }
+
 func (w *world) balancer() {
-	w.put(&model.LoadBalancer{Name: fmt.Sprintf("l%d", w.rnd.IntN(2)), NetworkID: pick(w, "n0", "n1"),
-		VIP: netip.AddrFrom4([4]byte{10, pick[byte](w, 10, 99), 0, 250})})
+	network := w.rnd.IntN(2)
+	lb := &model.LoadBalancer{Name: fmt.Sprintf("l%d", w.rnd.IntN(3)), NetworkID: fmt.Sprintf("n%d", network), VIP: w.vip()}
+	for i := range 4 {
+		if w.rnd.IntN(2) == 0 {
+			lb.Members = append(lb.Members, netip.AddrFrom4([4]byte{10, 10, byte(network), byte(10 + i)}))
+		}
+	}
+	for range w.rnd.IntN(3) {
+		r := model.LoadBalancerRule{Protocol: pick(w, "TCP", "udp", "ICMP", "SCTP")}
+		if r.Protocol != "ICMP" {
+			min := int32(80 + w.rnd.IntN(3))
+			max := min + int32(w.rnd.IntN(3))
+			r.PortRangeMin, r.PortRangeMax = &min, &max
+		}
+		lb.Rules = append(lb.Rules, r)
+	}
+	w.put(lb)
 }
 
 // cable connects, cuts off or restarts a switch.
@@ -189,7 +206,7 @@ func (w *world) cable() {
 func (w *world) plug() {
 	n := pick(w, nodes...)
 	s := w.sw(pick(w, n.int, n.tun))
-	name := pick(w, "int-to-ext", "int-to-other", "vxlan", "gre")
+	name := pick(w, "int-to-ext", "int-to-other", flow.PortIntToTun, "vxlan", "gre")
 	if old, ok := s.ports[name]; ok {
 		w.note("unplug %s of %s", name, s.DPID())
 		s.RemovePort(old)

@@ -142,6 +142,7 @@ func (w *world) expected(snap state.Snapshot) map[model.DPID][]string {
 		rule  flow.Rule
 	}
 	cells := map[model.DPID]map[flow.Key][]claim{}
+	groups := map[model.DPID]map[uint32]flow.Group{} // no two owners have one
 	for _, h := range all.Handlers() {
 		for _, o := range h.Owners(snap) {
 			set, _ := h.Rules(snap, o)
@@ -151,14 +152,34 @@ func (w *world) expected(snap state.Snapshot) map[model.DPID][]string {
 				}
 				cells[r.Switch][r.Key()] = append(cells[r.Switch][r.Key()], claim{o, r})
 			}
+			for _, g := range set.Groups {
+				if groups[g.Switch] == nil {
+					groups[g.Switch] = map[uint32]flow.Group{}
+				}
+				groups[g.Switch][g.ID] = g
+			}
 		}
 	}
 	out := map[model.DPID][]string{}
 	for d, s := range w.switches {
 		out[d] = []string{}
+		whole := map[uint32]bool{}
+		for _, g := range groups[d] {
+			if g, ok := s.numberGroup(g); ok {
+				whole[g.ID] = true
+				out[d] = append(out[d], g.String())
+			}
+		}
 		for _, cs := range cells[d] {
 			slices.SortFunc(cs, func(a, b claim) int { return strings.Compare(string(a.owner), string(b.owner)) })
-			if r, ok := s.number(cs[0].rule); ok {
+			r, ok := s.number(cs[0].rule)
+			for _, a := range r.Actions {
+				// A rule waits for the ports of its group.
+				if g, is := a.(flow.ToGroup); is && !whole[g.ID] {
+					ok = false
+				}
+			}
+			if ok {
 				out[d] = append(out[d], r.String())
 			}
 		}
@@ -167,29 +188,46 @@ func (w *world) expected(snap state.Snapshot) map[model.DPID][]string {
 	return out
 }
 
-// number fills in the port numbers of a rule; ok is false if a port is missing.
-func (s *simulated) number(r flow.Rule) (flow.Rule, bool) {
-	look := func(p flow.Port) (flow.Port, bool) {
-		if p.Name == "" {
-			return p, true
-		}
-		n, ok := s.ports[p.Name]
-		return flow.NumberedPort(n), ok
+// look finds the number of a port; ok is false if it is missing.
+func (s *simulated) look(p flow.Port) (flow.Port, bool) {
+	if p.Name == "" {
+		return p, true
 	}
-	var ok bool
-	if r.Match.InPort, ok = look(r.Match.InPort); !ok {
+	n, ok := s.ports[p.Name]
+	return flow.NumberedPort(n), ok
+}
+
+// number fills in the port numbers of a rule; ok is false if a port is missing.
+func (s *simulated) number(r flow.Rule) (_ flow.Rule, ok bool) {
+	if r.Match.InPort, ok = s.look(r.Match.InPort); !ok {
 		return r, false
 	}
-	r.Actions = slices.Clone(r.Actions)
-	for i, a := range r.Actions {
-		if o, is := a.(flow.Output); is {
-			if o.Port, ok = look(o.Port); !ok {
-				return r, false
-			}
-			r.Actions[i] = o
+	r.Actions, ok = s.numberActions(r.Actions)
+	return r, ok
+}
+
+// numberGroup does the same with a group.
+func (s *simulated) numberGroup(g flow.Group) (_ flow.Group, ok bool) {
+	g.Buckets = slices.Clone(g.Buckets)
+	for i := range g.Buckets {
+		if g.Buckets[i].Actions, ok = s.numberActions(g.Buckets[i].Actions); !ok {
+			return g, false
 		}
 	}
-	return r, true
+	return g, true
+}
+
+func (s *simulated) numberActions(actions []flow.Action) (_ []flow.Action, ok bool) {
+	actions = slices.Clone(actions)
+	for i, a := range actions {
+		if o, is := a.(flow.Output); is {
+			if o.Port, ok = s.look(o.Port); !ok {
+				return actions, false
+			}
+			actions[i] = o
+		}
+	}
+	return actions, true
 }
 
 // settles waits until every connected switch holds what is computed at once.
@@ -218,6 +256,9 @@ func (w *world) difference() string {
 		got := []string{}
 		for _, r := range s.Rules() {
 			got = append(got, r.String())
+		}
+		for _, g := range s.Groups() {
+			got = append(got, g.String())
 		}
 		slices.Sort(got)
 		if !slices.Equal(got, want[d]) {

@@ -43,6 +43,9 @@ type Port struct {
 	Peer       string
 	TunnelType string
 	Number     uint32 // 0 leaves the choice to Open vSwitch
+	// Tag makes it an access port of that VLAN: tagged within the bridge,
+	// untagged outside; 0: all VLANs, as they come.
+	Tag uint16
 }
 
 // ControllerSocket is where a controlled bridge looks for its controller: Open
@@ -112,7 +115,11 @@ func (i *Instance) PortNumber(ctx context.Context, name string) (uint32, error) 
 
 // add writes the port as a part of an ovs-vsctl command.
 func (p Port) add(bridge string) []string {
-	args := []string{"--", "add-port", bridge, p.Name, "--", "set", "interface", p.Name}
+	args := []string{"--", "add-port", bridge, p.Name}
+	if p.Tag != 0 {
+		args = append(args, "tag="+strconv.FormatUint(uint64(p.Tag), 10))
+	}
+	args = append(args, "--", "set", "interface", p.Name)
 	switch p.Kind {
 	case Patch:
 		args = append(args, "type=patch", "options:peer="+p.Peer)

@@ -59,6 +59,7 @@ type world struct {
 	t   *testing.T
 	ctx context.Context
 
+	vlans    map[string]uint16 // of networks that have one
 	router   map[string]any
 	ext      *lab.Host
 	services struct{ tcp, udp *probe.Service }
@@ -79,22 +80,47 @@ var (
 // each test.
 func newWorld(t *testing.T, c lab.FlatConfig, o harness.Options) *world {
 	t.Helper()
-	w := &world{t: t, ctx: harness.Context(t, 10*time.Minute)}
+	return newWorldOf(t, c, o, network{id: "flat1", subnet: "192.168.10"}, network{id: "flat2", subnet: "192.168.20"})
+}
+
+// network is a FLAT network or, with a VLAN id, a VLAN network.
+type network struct {
+	id, subnet string
+	vlan       uint16
+}
+
+// newWorldOf is newWorld with other networks behind r1.
+func newWorldOf(t *testing.T, c lab.FlatConfig, o harness.Options, internal ...network) *world {
+	t.Helper()
+	w := &world{t: t, ctx: harness.Context(t, 10*time.Minute), vlans: map[string]uint16{}}
 	w.Flat = harness.StartFlat(t, w.ctx, c, o)
 	w.ext = w.Host(lab.External)
-	for id, cidr := range map[string]string{"flat1": "192.168.10", "flat2": "192.168.20", "ext-net": "172.16.0"} {
-		w.Must(w.ctx, http.MethodPost, server.NetworkingPath+"/network", map[string]any{
-			"networkId": id, "type": "FLAT", "name": id, "mtu": 1500, "gatewayIp": cidr + ".1",
-			"defaultRoute": true, "cidr": cidr + ".0/24",
-			"ipPool": map[string]any{"start": cidr + ".10", "end": cidr + ".200"},
-		})
+	var ids []string
+	for _, n := range internal {
+		w.createNetwork(n)
+		ids = append(ids, n.id)
 	}
+	w.createNetwork(network{"ext-net", "172.16.0", c.ExternalVLAN})
 	w.router = map[string]any{
-		"name": "r1", "mac": routerMACText, "enableSnat": true, "internal": []string{"flat1", "flat2"},
+		"name": "r1", "mac": routerMACText, "enableSnat": true, "internal": ids,
 		"external":   map[string]any{"ip": snatIP.String(), "network": "ext-net"},
 		"peerRouter": map[string]any{"ip": lab.PeerIP},
 	}
 	return w
+}
+
+func (w *world) createNetwork(n network) {
+	w.t.Helper()
+	body := map[string]any{
+		"networkId": n.id, "type": "FLAT", "name": n.id, "mtu": 1500, "gatewayIp": n.subnet + ".1",
+		"defaultRoute": true, "cidr": n.subnet + ".0/24",
+		"ipPool": map[string]any{"start": n.subnet + ".10", "end": n.subnet + ".200"},
+	}
+	if n.vlan != 0 {
+		body["type"], body["segmentId"] = "VLAN", fmt.Sprint(n.vlan)
+		w.vlans[n.id] = n.vlan
+	}
+	w.Must(w.ctx, http.MethodPost, server.NetworkingPath+"/network", body)
 }
 
 // newSNATWorld is a world in which r1 works, with VMs and with services behind the
@@ -136,7 +162,7 @@ func (w *world) serve() {
 // startVM plugs a VM in and writes its port.
 func (w *world) startVM(v vm) {
 	w.t.Helper()
-	if _, err := w.AddVM(w.ctx, v.worker, lab.HostConfig{Name: v.name, MAC: v.mac, Address: v.ip + "/24", Gateway: v.gateway}); err != nil {
+	if _, err := w.AddVM(w.ctx, v.worker, lab.HostConfig{Name: v.name, MAC: v.mac, Address: v.ip + "/24", Gateway: v.gateway, VLAN: w.vlans[v.network]}); err != nil {
 		w.t.Fatal(err)
 	}
 	w.Must(w.ctx, http.MethodPost, server.NetworkingPath+"/port", map[string]any{
@@ -159,10 +185,16 @@ func (w *world) updateRouter(change map[string]any) {
 	w.Must(w.ctx, http.MethodPut, server.ObjectPath("router", "r1"), w.router)
 }
 
-// waitSNAT waits until the gateway has the rules that translate to address.
+// waitSNAT waits until gw1 has the rules that translate to address.
 func (w *world) waitSNAT(address netip.Addr) {
 	w.t.Helper()
-	w.waitRules("SNAT rules for "+address.String(), func(rules []ovs.Flow) error {
+	w.waitSNATOn(lab.Gateway, address)
+}
+
+// waitSNATOn waits until a gateway has the rules that translate to address.
+func (w *world) waitSNATOn(gateway string, address netip.Addr) {
+	w.t.Helper()
+	w.waitRulesOn(gateway, "SNAT rules for "+address.String(), func(rules []ovs.Flow) error {
 		for _, part := range []string{"nat(src=" + address.String() + ":", "nw_dst=" + address.String(), "arp_tpa=" + address.String()} {
 			if !slices.ContainsFunc(rules, func(f ovs.Flow) bool { return f.Table == 31 && strings.Contains(f.String(), part) }) {
 				return fmt.Errorf("no rule with %s", part)
@@ -172,11 +204,17 @@ func (w *world) waitSNAT(address netip.Addr) {
 	})
 }
 
-// waitRules waits until the rules of the gateway's br-int pass a check.
+// waitRules waits until the rules of gw1's br-int pass a check.
 func (w *world) waitRules(what string, check func([]ovs.Flow) error) {
 	w.t.Helper()
+	w.waitRulesOn(lab.Gateway, what, check)
+}
+
+// waitRulesOn waits until the rules of a gateway's br-int pass a check.
+func (w *world) waitRulesOn(gateway, what string, check func([]ovs.Flow) error) {
+	w.t.Helper()
 	harness.Eventually(w.t, soon, what, func() error {
-		rules, err := w.Node(lab.Gateway).Flows(w.ctx, lab.BrInt)
+		rules, err := w.Node(gateway).Flows(w.ctx, lab.BrInt)
 		if err != nil {
 			return err
 		}

@@ -186,18 +186,43 @@ func TestNodeState(t *testing.T) {
 			n := *node
 			apply(t, db, &n)
 			c.setup(t, db)
-			if st := decide.Node(db.Snapshot(), &n, c.grace); st.State != c.want {
+			if st := decide.Node(db.Snapshot(), &n, c.grace, decide.NewExternalMACs()); st.State != c.want {
 				t.Errorf("got %s, want %s", st.State, c.want)
 			}
 		})
 	}
+	t.Run("a gateway gets the first free MAC and keeps it", func(t *testing.T) {
+		db, macs := state.New(), decide.NewExternalMACs()
+		macs.Use(decide.ExternalMACNumber(model.FirstExternalMAC))
+		n := *node
+		apply(t, db, &n)
+		st := decide.Node(db.Snapshot(), &n, false, macs)
+		if want := (model.MAC{0xfe, 0, 0, 0, 0, 3}); st.ExternalMAC != want {
+			t.Errorf("got %s, want %s", st.ExternalMAC, want)
+		}
+		apply(t, db, st)
+		worker := n
+		worker.Type = model.NodeWorker
+		if again := decide.Node(db.Snapshot(), &worker, false, decide.NewExternalMACs()); again.ExternalMAC != st.ExternalMAC {
+			t.Errorf("became %s", again.ExternalMAC)
+		}
+	})
+	t.Run("a worker has no MAC outside", func(t *testing.T) {
+		db := state.New()
+		n := *node
+		n.Type = model.NodeWorker
+		apply(t, db, &n)
+		if st := decide.Node(db.Snapshot(), &n, false, decide.NewExternalMACs()); !st.ExternalMAC.IsZero() {
+			t.Errorf("got %s", st.ExternalMAC)
+		}
+	})
 	t.Run("a worker's physical bridge has no controller", func(t *testing.T) {
 		db := state.New()
 		n := *node
 		n.Type = model.NodeWorker
 		apply(t, db, &n)
 		up(db, 1, 2)
-		if st := decide.Node(db.Snapshot(), &n, false); st.State != model.NodeComplete {
+		if st := decide.Node(db.Snapshot(), &n, false, decide.NewExternalMACs()); st.State != model.NodeComplete {
 			t.Errorf("got %s", st.State)
 		}
 	})

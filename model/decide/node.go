@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"encoding/binary"
+
 	"kvnet/model"
 	"kvnet/model/state"
 )
@@ -31,8 +33,9 @@ func requiredBridges(n *model.Node) (ids []model.DPID, ok bool) {
 // Node decides the state of a node whose bridges others make. grace is over once
 // a bridge that has not come since this leader took over counts as lost: until
 // then a COMPLETE node stays COMPLETE unless a connection that this leader had
-// was lost, because not known is not the same as gone.
-func Node(db state.Snapshot, n *model.Node, graceOver bool) *model.NodeStatus {
+// was lost, because not known is not the same as gone. macs gives out the numbers
+// of external addresses.
+func Node(db state.Snapshot, n *model.Node, graceOver bool, macs Numbers) *model.NodeStatus {
 	next := model.NodeStatus{Hostname: n.Hostname, Life: n.Created, State: model.NodeInit, InitRequest: n.InitRequest}
 	if old := db.NodeStatus(n.Hostname); old != nil {
 		next = *old
@@ -59,5 +62,26 @@ func Node(db state.Snapshot, n *model.Node, graceOver bool) *model.NodeStatus {
 	case next.State == model.NodeComplete && lost:
 		next.State = model.NodeIncomplete
 	}
+	if n.Type == model.NodeGateway && next.ExternalMAC.IsZero() {
+		if i, ok := macs.Next(); ok {
+			next.ExternalMAC = externalMAC(i)
+		}
+	}
 	return &next
+}
+
+// NewExternalMACs makes an allocator of the numbers of external addresses.
+func NewExternalMACs() *Allocator {
+	first := ExternalMACNumber(model.FirstExternalMAC)
+	return NewAllocator(first, first+0xffff)
+}
+
+// ExternalMACNumber is the number that an allocator knows an external address by;
+// 0 for none.
+func ExternalMACNumber(m model.MAC) uint32 { return binary.BigEndian.Uint32(m[2:]) }
+
+func externalMAC(n uint32) model.MAC {
+	m := model.FirstExternalMAC
+	binary.BigEndian.PutUint32(m[2:], n)
+	return m
 }

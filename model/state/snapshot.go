@@ -2,6 +2,7 @@ package state
 
 import (
 	"iter"
+	"net/netip"
 
 	"github.com/cilium/statedb"
 
@@ -136,6 +137,12 @@ func (s Snapshot) PortsByDevice(d model.DPID) iter.Seq[*model.Port] {
 	return statedb.ToSeq(s.t.ports.List(s.txn, portByDevice.Query(d.String())))
 }
 
+// PortsByAddress iterates over the ports of a network that have the address, by
+// MAC.
+func (s Snapshot) PortsByAddress(networkID string, ip netip.Addr) iter.Seq[*model.Port] {
+	return statedb.ToSeq(s.t.ports.List(s.txn, portByAddress.Query(addressKey(networkID, ip))))
+}
+
 // PortsByVM iterates over the ports of a VM.
 func (s Snapshot) PortsByVM(name string) iter.Seq[*model.Port] {
 	return statedb.ToSeq(s.t.ports.List(s.txn, portByVM.Query(name)))
@@ -170,6 +177,11 @@ func (s Snapshot) LoadBalancers() iter.Seq[*model.LoadBalancer] { return s.t.loa
 // LoadBalancersByNetwork iterates over the balancers of a network.
 func (s Snapshot) LoadBalancersByNetwork(id string) iter.Seq[*model.LoadBalancer] {
 	return statedb.ToSeq(s.t.loadBalancers.List(s.txn, loadBalancerByNetwork.Query(id)))
+}
+
+// LoadBalancersByVIP iterates over the balancers of a virtual address.
+func (s Snapshot) LoadBalancersByVIP(vip netip.Addr) iter.Seq[*model.LoadBalancer] {
+	return statedb.ToSeq(s.t.loadBalancers.List(s.txn, loadBalancerByVIP.Query(vip.String())))
 }
 
 // LoadBalancerStatus returns what is decided about a balancer of this life, or
@@ -210,6 +222,12 @@ func (s Snapshot) NodeByBridge(d model.DPID) *model.Node {
 		return n
 	}
 	return nil
+}
+
+// NodesByBridge iterates over the nodes that name the switch as one of their
+// bridges.
+func (s Snapshot) NodesByBridge(d model.DPID) iter.Seq[*model.Node] {
+	return statedb.ToSeq(s.t.nodes.List(s.txn, nodeByBridge.Query(d.String())))
 }
 
 // NodeByIntegration returns the node whose br-int the device is, or nil.

@@ -2,6 +2,7 @@ package state
 
 import (
 	"iter"
+	"net/netip"
 
 	"github.com/cilium/statedb"
 	"github.com/cilium/statedb/index"
@@ -122,6 +123,12 @@ var (
 		}
 		return nil
 	})
+	portByAddress = by("address", func(p *model.Port) []string {
+		if !p.IP.IsValid() {
+			return nil
+		}
+		return one(addressKey(p.NetworkID, p.IP))
+	})
 	portByVM = by("vm", func(p *model.Port) []string { return one(p.VMName) })
 
 	floatingIPByRouter = by("router", func(f *model.FloatingIP) []string { return one(f.RouterName) })
@@ -133,6 +140,7 @@ var (
 	})
 
 	loadBalancerByNetwork = by("network", func(l *model.LoadBalancer) []string { return one(l.NetworkID) })
+	loadBalancerByVIP     = by("vip", func(l *model.LoadBalancer) []string { return one(l.VIP.String()) })
 
 	nodeByBridge = by("bridge", func(n *model.Node) []string {
 		var out []string
@@ -144,6 +152,9 @@ var (
 
 	switchPortBySwitch = by("switch", func(p *model.SwitchPort) []string { return one(p.DPID.String()) })
 )
+
+// addressKey is the key of an address in a network; an address holds no slash.
+func addressKey(networkID string, ip netip.Addr) string { return ip.String() + "/" + networkID }
 
 // NodeBridges are the switches that n names: br-int, br-tun, physical bridges.
 func NodeBridges(n *model.Node) []model.DPID {
@@ -202,9 +213,9 @@ func newTables(db *statedb.DB) *tables {
 	t := &tables{
 		networks:             newTable[*model.Network](db, "networks"),
 		routers:              newTable[*model.Router](db, "routers", routerByInternal, routerByExternal, routerByPeer),
-		ports:                newTable[*model.Port](db, "ports", portByNetwork, portByDevice, portByVM),
+		ports:                newTable[*model.Port](db, "ports", portByNetwork, portByDevice, portByVM, portByAddress),
 		floatingIPs:          newTable[*model.FloatingIP](db, "floating-ips", floatingIPByRouter, floatingIPByFixed),
-		loadBalancers:        newTable[*model.LoadBalancer](db, "load-balancers", loadBalancerByNetwork),
+		loadBalancers:        newTable[*model.LoadBalancer](db, "load-balancers", loadBalancerByNetwork, loadBalancerByVIP),
 		securityGroups:       newTable[*model.SecurityGroup](db, "security-groups"),
 		nodes:                newTable[*model.Node](db, "nodes", nodeByBridge),
 		routerStatuses:       newTable[*model.RouterStatus](db, "router-statuses", routerStatusByGateway),

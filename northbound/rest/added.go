@@ -21,6 +21,20 @@ type object interface {
 	apply(old model.Object) model.Object
 }
 
+// warner is an object of which not all has an effect: what doesn't, is said in
+// the answer to a write of it.
+type warner interface{ warnings() []string }
+
+func warnOf(c *gin.Context, o object) {
+	w, ok := o.(warner)
+	if !ok {
+		return
+	}
+	for _, message := range w.warnings() {
+		warn(c, message)
+	}
+}
+
 // resource is a kind of object with the calls that kvnet adds to ONOS's: POST to
 // the collection, GET, PUT and DELETE of one. ONOS itself has only the GET of most
 // collections.
@@ -189,6 +203,7 @@ func (s *Server) createAdded(c *gin.Context, r *resource) error {
 		return storeFault(err)
 	}
 	s.settle(c, rev)
+	warnOf(c, o)
 	c.Header("Location", location(c.Request, r.path, o.key()))
 	empty(c, http.StatusCreated)
 	return nil
@@ -217,6 +232,7 @@ func (s *Server) updateAdded(c *gin.Context, r *resource) error {
 		return storeFault(err)
 	}
 	s.settle(c, rev)
+	warnOf(c, o)
 	empty(c, http.StatusOK)
 	return nil
 }

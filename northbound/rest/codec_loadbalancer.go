@@ -31,6 +31,9 @@ func (l *loadBalancerJSON) check(f *faults) {
 	if *l.Name == "" {
 		f.add("name is empty: Kubevirt load balancer name cannot be null")
 	}
+	if n := len(sortedAddresses(l.Members)); n > model.MaxMembers {
+		f.add("members: %d different addresses, a load balancer can have at most %d", n, model.MaxMembers)
+	}
 	for i := range l.Rules {
 		l.Rules[i].check(f, l.entity(), fmt.Sprintf("rules[%d]", i))
 	}
@@ -39,8 +42,28 @@ func (l *loadBalancerJSON) check(f *faults) {
 // hasPorts tells whether the rule's protocol has ports.
 func (r *loadBalancerRuleJSON) hasPorts() bool {
 	p := text(r.Protocol)
-	return strings.EqualFold(p, "TCP") || strings.EqualFold(p, "UDP")
+	return strings.EqualFold(p, model.ProtocolTCP) || strings.EqualFold(p, model.ProtocolUDP)
 }
+
+// warnings implements warner: rules with a protocol that can't be balanced are
+// stored and do nothing.
+func (l *loadBalancerJSON) warnings() (out []string) {
+	said := map[string]bool{}
+	for i, r := range l.Rules {
+		p := text(r.Protocol)
+		if r.hasPorts() || strings.EqualFold(p, model.ProtocolICMP) || said[p] {
+			continue
+		}
+		if said[p] = true; len(said) > maxWarnings {
+			return append(out, "more rules have no effect for the same reason")
+		}
+		out = append(out, fmt.Sprintf("rules[%d] is stored but has no effect: its protocol %q is none of TCP, UDP and ICMP", i, shown(p)))
+	}
+	return out
+}
+
+// maxWarnings is how many protocols an answer warns of.
+const maxWarnings = 8
 
 func (r *loadBalancerRuleJSON) check(f *faults, entity, path string) {
 	if !r.hasPorts() {

@@ -31,6 +31,7 @@ const (
 	FieldTunID    Field = "tun_id"
 	FieldTunDst   Field = "tun_dst"
 	FieldVLANVID  Field = "vlan_vid"
+	FieldMetadata Field = "metadata"
 	FieldIPTTL    Field = "nw_ttl"    // NXM_NX_IP_TTL
 	FieldICMPType Field = "icmp_type" // NXM_OF_ICMP_TYPE
 )
@@ -56,8 +57,8 @@ type SetIP struct {
 	IP    netip.Addr
 }
 
-// SetUint writes a number into arp_op, tun_id or vlan_vid (for vlan_vid the VLAN
-// id without the 0x1000 bit).
+// SetUint writes a number into arp_op, tun_id, metadata or vlan_vid (for vlan_vid
+// the VLAN id without the 0x1000 bit).
 type SetUint struct {
 	Field Field
 	Value uint64

@@ -31,6 +31,7 @@ var fields = map[Field]fieldInfo{
 	FieldARPOp:    {kind: kindUint, max: 0xff},
 	FieldTunID:    {kind: kindUint, hex: true, max: 1<<64 - 1},
 	FieldVLANVID:  {kind: kindUint, max: 0xfff},
+	FieldMetadata: {kind: kindUint, hex: true, max: 1<<64 - 1},
 	FieldIPTTL:    {kind: kindUint, nxm: "NXM_NX_IP_TTL", load: true, max: 0xff},
 	FieldICMPType: {kind: kindUint, nxm: "NXM_OF_ICMP_TYPE", load: true, max: 0xff},
 }

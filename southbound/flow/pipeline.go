@@ -22,6 +22,7 @@ const (
 const (
 	PriorityICMP               uint16 = 43000 // PRIORITY_ICMP_RULE
 	PriorityDHCP               uint16 = 42000 // PRIORITY_DHCP_RULE
+	PriorityLBShared           uint16 = 41501 // kvnet's own: row L-15 of docs/deviations.md
 	PriorityLB                 uint16 = 41500 // PRIORITY_LB_RULE
 	PriorityARPGateway         uint16 = 41000 // PRIORITY_ARP_GATEWAY_RULE
 	PriorityInternalRouting    uint16 = 41000 // PRIORITY_INTERNAL_ROUTING_RULE
@@ -30,6 +31,7 @@ const (
 	PriorityFloatingDownstream uint16 = 40700 // PRIORITY_FLOATING_IP_DOWNSTREAM_RULE
 	PriorityStatefulSNAT       uint16 = 40500 // PRIORITY_STATEFUL_SNAT_RULE
 	PriorityARPDefault         uint16 = 40000 // PRIORITY_ARP_DEFAULT_RULE
+	PriorityLBTunnel           uint16 = 33000 // PRIORITY_LB_GATEWAY_TUN_BRIDGE_RULE
 	PriorityForwarding         uint16 = 30000 // PRIORITY_FORWARDING_RULE
 	PriorityLow                uint16 = 10000 // LOW
 	PriorityDrop               uint16 = 0     // DROP

@@ -135,7 +135,7 @@ func drawAction(t *rapid.T, m *Match, named bool) Action {
 		ToGroup{rapid.Uint32Range(0, maxPort).Draw(t, "group")},
 		SetMAC{FieldEthSrc, mac.Draw(t, "eth")}, SetMAC{FieldEthDst, mac.Draw(t, "eth")},
 		SetIP{FieldTunDst, ip.Draw(t, "tun_dst")},
-		SetUint{FieldTunID, rapid.Uint64().Draw(t, "set tun_id")},
+		SetUint{FieldTunID, rapid.Uint64().Draw(t, "set tun_id")}, SetUint{FieldMetadata, rapid.Uint64().Draw(t, "set metadata")},
 		Move{FieldEthSrc, FieldEthDst},
 	}
 	switch {

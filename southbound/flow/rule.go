@@ -47,10 +47,22 @@ type Announcement struct {
 	Address netip.Addr
 	// Scope tells responders for equal addresses of different routers apart.
 	Scope string
-	// Port is where the frame leaves.
-	Port Port
+	// Ports are where the frame leaves. Those that the switch lacks are left out.
+	Ports []Port
 	// Frame is the whole Ethernet frame.
 	Frame string
+	// Roams says that the frame's MAC is the same wherever the responder is. Then
+	// switches on the way have to learn the MAC anew, and packets of the place
+	// before that are still under way make them forget it again.
+	Roams bool
+}
+
+// Equal tells whether a and o are the same announcement; both may be nil.
+func (a *Announcement) Equal(o *Announcement) bool {
+	if a == nil || o == nil {
+		return a == o
+	}
+	return a.Address == o.Address && a.Scope == o.Scope && a.Frame == o.Frame && a.Roams == o.Roams && slices.Equal(a.Ports, o.Ports)
 }
 
 // GroupType is the type of a group (OpenFlow 1.3.5, section 7.3.4.2).

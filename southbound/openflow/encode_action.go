@@ -70,6 +70,7 @@ var setFields = map[flow.Field]wire.Field{
 	flow.FieldEthSrc: wire.FieldEthSrc, flow.FieldEthDst: wire.FieldEthDst, flow.FieldARPSHA: wire.FieldARPSHA, flow.FieldARPTHA: wire.FieldARPTHA,
 	flow.FieldIPSrc: wire.FieldIPv4Src, flow.FieldIPDst: wire.FieldIPv4Dst, flow.FieldARPSPA: wire.FieldARPSPA, flow.FieldARPTPA: wire.FieldARPTPA,
 	flow.FieldTunDst: wire.FieldTunIPv4Dst, flow.FieldARPOp: wire.FieldARPOp, flow.FieldTunID: wire.FieldTunnelID, flow.FieldVLANVID: wire.FieldVLANVID,
+	flow.FieldMetadata: wire.FieldMetadata,
 }
 
 // moves and loads are Nicira's actions of OpenFlow 1.3 with Nicira's numbers of
@@ -97,7 +98,7 @@ func setField(name flow.Field, v value) (ofp.Action, error) {
 
 func encodeSetUint(a flow.SetUint) (ofp.Action, error) {
 	switch a.Field {
-	case flow.FieldTunID:
+	case flow.FieldTunID, flow.FieldMetadata:
 		return setField(a.Field, u64(a.Value))
 	case flow.FieldVLANVID:
 		return setField(a.Field, u16(wire.VLANPresent|uint16(a.Value)))

@@ -269,6 +269,27 @@ func groupsAreReadBack(t *testing.T, s *openflow.Session, holds func() []string)
 	}
 }
 
+func TestALargestGroupIsWrittenAndReadBack(t *testing.T) { both(t, largestGroup) }
+
+// largestGroup has as many buckets as a balancer may have members: they fill one
+// message, also that of the switch's answer.
+func largestGroup(t *testing.T, s *openflow.Session, _ func() []string) {
+	g := flow.Group{Switch: 0x42, ID: 0x6b000001, Type: flow.GroupSelect}
+	for i := range model.MaxMembers {
+		g.Buckets = append(g.Buckets, flow.Bucket{Weight: 1, Actions: []flow.Action{
+			flow.SetMAC{Field: flow.FieldEthDst, MAC: model.MAC{2, 0, 0, 0, byte(i >> 8), byte(i)}},
+			flow.SetIP{Field: flow.FieldIPDst, IP: addr("10.10.0.11")}, flow.Output{Port: flow.Normal}}})
+	}
+	few := g
+	few.Buckets = g.Buckets[:2]
+	for _, m := range []openflow.Message{group(t, openflow.AddGroup, g), group(t, openflow.ModifyGroup, few), group(t, openflow.ModifyGroup, g)} {
+		if err := s.Bundle(until(t), []openflow.Message{m}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	checkGroups(t, s, g)
+}
+
 func checkGroups(t *testing.T, s *openflow.Session, want ...flow.Group) {
 	t.Helper()
 	got, err := s.Groups(until(t))

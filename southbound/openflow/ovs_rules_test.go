@@ -104,6 +104,8 @@ func ruleKinds() map[string]flow.Rule {
 		"set arp":          {arp, []flow.Action{flow.SetIP{Field: flow.FieldARPSPA, IP: addr("1.2.3.4")}, flow.SetIP{Field: flow.FieldARPTPA, IP: addr("0.0.0.0")}, flow.SetUint{Field: flow.FieldARPOp, Value: 2}}},
 		"set tunnel":       {flow.Match{}, []flow.Action{flow.SetUint{Field: flow.FieldTunID, Value: 0xffffff}, flow.SetIP{Field: flow.FieldTunDst, IP: addr("10.1.0.11")}, output(1)}},
 		"set tun_id 0":     {flow.Match{}, []flow.Action{flow.SetUint{Field: flow.FieldTunID}}},
+		"set metadata":     {flow.Match{}, []flow.Action{flow.SetUint{Field: flow.FieldMetadata, Value: 1<<64 - 1}}},
+		"set metadata 0":   {flow.Match{}, []flow.Action{flow.SetUint{Field: flow.FieldMetadata}}},
 		"set vlan":         {tagged, []flow.Action{flow.SetUint{Field: flow.FieldVLANVID, Value: 5}}},
 		"push vlan":        {flow.Match{}, []flow.Action{flow.PushVLAN{}, flow.SetUint{Field: flow.FieldVLANVID, Value: 300}, output(1)}},
 		"push vlan only":   {flow.Match{}, []flow.Action{flow.PushVLAN{}}},

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +14,10 @@ import (
 
 // repeats are when an announcement is sent again after the first one.
 var repeats = []time.Duration{time.Second, 3 * time.Second}
+
+// roamingRepeats are added for a MAC that moves with the responder. Open vSwitch as
+// a switch on the way counts packets, and so learns from them, up to 500 ms late.
+var roamingRepeats = []time.Duration{100 * time.Millisecond, 300 * time.Millisecond, 600 * time.Millisecond}
 
 // young is the age of a responder below which a leader that takes over repeats
 // its announcements: the former leader may have died between them.
@@ -129,31 +134,41 @@ func (t *target) buildAnnouncements(ops *[]op, msgs *[]openflow.Message) {
 		if o.kind != opFlowAdd || o.ann == nil {
 			continue
 		}
-		moved := o.c.haveAnn == nil || responderOf(o.c.haveAnn) != responderOf(o.ann)
-		if o.c.have && o.c.haveInPort == o.inPort && !moved {
+		if o.c.have && o.c.haveInPort == o.inPort && !news(o.c.haveAnn, o.ann) {
 			continue // only its actions change
 		}
 		if t.e.announcer.elsewhere(responderOf(o.ann), t.dpid) {
 			continue
 		}
-		if m, ok := t.announcement(o.ann); ok {
+		for _, m := range t.announcement(o.ann) {
 			*ops = append(*ops, op{kind: opAnnounce, owner: o.owner, c: o.c})
 			*msgs = append(*msgs, m)
 		}
 	}
 }
 
-func (t *target) announcement(a *flow.Announcement) (openflow.Message, bool) {
-	p, missing := t.ports.resolve(a.Port)
-	if missing != "" {
-		return openflow.Message{}, false
+// news tells whether a says something else than was announced before: of another
+// address, or with another MAC.
+func news(before, a *flow.Announcement) bool {
+	return a != nil && (before == nil || responderOf(before) != responderOf(a) || before.Frame != a.Frame)
+}
+
+// announcement are the packet-outs of a, one for each of its ports that the switch
+// has.
+func (t *target) announcement(a *flow.Announcement) (msgs []openflow.Message) {
+	for _, port := range a.Ports {
+		p, missing := t.ports.resolve(port)
+		if missing != "" {
+			continue
+		}
+		m, err := openflow.PacketOut(p, []byte(a.Frame))
+		if err != nil {
+			t.e.log.Error("announcement can't be encoded", "switch", t.dpid, "address", a.Address, "error", err)
+			continue
+		}
+		msgs = append(msgs, m)
 	}
-	m, err := openflow.PacketOut(p, []byte(a.Frame))
-	if err != nil {
-		t.e.log.Error("announcement can't be encoded", "switch", t.dpid, "address", a.Address, "error", err)
-		return openflow.Message{}, false
-	}
-	return m, true
+	return msgs
 }
 
 // answer settles what came and went with an answered bundle, outside t.mu.
@@ -164,7 +179,7 @@ func (t *target) answer(came, went []responder, now time.Time) {
 	}
 	for _, r := range came {
 		if !t.e.announcer.came(r.key, t, r.c, true) {
-			t.schedule(r.c, now, repeats...)
+			t.schedule(r.c, now)
 		}
 	}
 	announceDeferred(free, now)
@@ -173,7 +188,7 @@ func (t *target) answer(came, went []responder, now time.Time) {
 // announceDeferred sends announcements whose responder has left the old switch.
 func announceDeferred(free []deferred, now time.Time) {
 	for _, d := range free {
-		d.t.schedule(d.c, now, append([]time.Duration{0}, repeats...)...)
+		d.t.schedule(d.c, now, 0)
 	}
 }
 
@@ -187,10 +202,15 @@ func (t *target) scheduleFreed(now time.Time) {
 	announceDeferred(free, now)
 }
 
-// schedule plans announcements of a cell's responder.
-func (t *target) schedule(c *cell, now time.Time, after ...time.Duration) {
+// schedule plans the repeated announcements of a cell's responder, and those at
+// further times.
+func (t *target) schedule(c *cell, now time.Time, further ...time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	after := slices.Concat(further, repeats)
+	if w := c.winner(); w != nil && w.announce != nil && w.announce.Roams {
+		after = append(after, roamingRepeats...)
+	}
 	// The responder came anew: what was planned for it before is void.
 	rest := t.sched[:0]
 	for _, s := range t.sched {
@@ -219,9 +239,7 @@ func (t *target) dueAnnouncements(now time.Time) []openflow.Message {
 		if t.blocked != "" || !s.c.have || w == nil || w.announce == nil {
 			continue
 		}
-		if m, ok := t.announcement(w.announce); ok {
-			msgs = append(msgs, m)
-		}
+		msgs = append(msgs, t.announcement(w.announce)...)
 	}
 	t.sched = rest
 	return msgs

@@ -14,12 +14,11 @@ func (t *target) done(ops []op) (came, went []responder) {
 		o := &ops[i]
 		switch o.kind {
 		case opFlowAdd:
-			fresh := !o.c.have || o.c.haveInPort != o.inPort
+			fresh := !o.c.have || o.c.haveInPort != o.inPort || news(o.c.haveAnn, o.ann)
 			t.hold(o.c, o.cookie)
 			o.c.haveInPort, o.c.haveOwner = o.inPort, o.owner
 			if o.c.haveAnn != nil && (o.ann == nil || responderOf(o.c.haveAnn) != responderOf(o.ann)) {
 				went = append(went, responder{key: responderOf(o.c.haveAnn), c: o.c})
-				fresh = true
 			}
 			o.c.haveAnn = o.ann
 			if o.ann != nil && fresh {

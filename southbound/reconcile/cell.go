@@ -20,10 +20,7 @@ func (c claim) sameEffect(o claim) bool {
 }
 
 func (c claim) equal(o claim) bool {
-	if !c.sameEffect(o) || (c.announce == nil) != (o.announce == nil) {
-		return false
-	}
-	return c.announce == nil || *c.announce == *o.announce
+	return c.sameEffect(o) && c.announce.Equal(o.announce)
 }
 
 // cell is one (table, priority, match) of a switch: who claims it, and what the

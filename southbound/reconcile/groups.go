@@ -94,8 +94,19 @@ func eachGroupPort(gc *groupCell, f func(string)) {
 	}
 }
 
-// renewGroup says that what a group should be may have changed.
+// renewGroup says that what a group should be may have changed. The rules that
+// lead to it wait for the ports that it waits for.
 func (t *target) renewGroup(gc *groupCell) {
+	waited := gc.missing
+	defer func() {
+		if gc.missing == waited {
+			return
+		}
+		for c := range t.byGroup[gc.id] {
+			c.released = true
+			t.renew(c)
+		}
+	}()
 	if gc.missing != "" {
 		gc.missing = ""
 		t.unresolved--

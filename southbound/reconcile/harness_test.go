@@ -266,7 +266,7 @@ func rule(t testing.TB, d model.DPID, text string) flow.Rule {
 func responderRule(t testing.TB, d model.DPID, ip string) flow.Rule {
 	t.Helper()
 	r := rule(t, d, fmt.Sprintf(`table=31,priority=41000,arp,in_port="p1",arp_op=1,arp_tpa=%s,actions=set_field:2->arp_op,IN_PORT`, ip))
-	r.Announce = &flow.Announcement{Address: netip.MustParseAddr(ip), Scope: "r1", Port: flow.NamedPort("p1"), Frame: strings.Repeat("a", 42)}
+	r.Announce = &flow.Announcement{Address: netip.MustParseAddr(ip), Scope: "r1", Ports: []flow.Port{flow.NamedPort("p1")}, Frame: strings.Repeat("a", 42)}
 	return r
 }
 

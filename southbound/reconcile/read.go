@@ -66,7 +66,7 @@ func (t *target) sync(ctx context.Context, s Session) error {
 	for _, y := range r.responders {
 		wait := t.e.announcer.came(y.key, t, y.c, false)
 		if y.young && !wait {
-			t.schedule(y.c, now, repeats...)
+			t.schedule(y.c, now)
 		}
 	}
 	return nil

@@ -44,7 +44,8 @@ type target struct {
 	dirtyGroups map[*groupCell]struct{}
 	byPort      map[string]map[*cell]struct{} // cells that name a port
 	groupByPort map[string]map[*groupCell]struct{}
-	unresolved  int // cells and groups that wait for a port
+	byGroup     map[uint32]map[*cell]struct{} // cells that lead to a group
+	unresolved  int                           // cells and groups that wait for a port
 
 	ports     ports
 	session   Session
@@ -106,7 +107,8 @@ func newTarget(e *Engine, d model.DPID) *target {
 		cells: map[uint64]*cell{}, groups: map[uint32]*groupCell{}, cookie: map[uint64]*cell{}, held: map[uint64]*cell{},
 		dirty: map[*cell]struct{}{}, dirtyGroups: map[*groupCell]struct{}{},
 		byPort: map[string]map[*cell]struct{}{}, groupByPort: map[string]map[*groupCell]struct{}{},
-		ports: ports{}, orphans: map[orphan]struct{}{}, orphanGrp: map[uint32]flow.Group{},
+		byGroup: map[uint32]map[*cell]struct{}{},
+		ports:   ports{}, orphans: map[orphan]struct{}{}, orphanGrp: map[uint32]flow.Group{},
 		suspects: map[uint64]struct{}{}, aside: map[flow.Owner]*aside{},
 	}
 }
@@ -250,6 +252,12 @@ func (t *target) index(c *cell) {
 		}
 		t.byPort[name][c] = struct{}{}
 	})
+	eachGroup(c, func(id uint32) {
+		if t.byGroup[id] == nil {
+			t.byGroup[id] = map[*cell]struct{}{}
+		}
+		t.byGroup[id][c] = struct{}{}
+	})
 }
 
 func (t *target) unindex(c *cell) {
@@ -258,6 +266,12 @@ func (t *target) unindex(c *cell) {
 		delete(t.byPort[name], c)
 		if len(t.byPort[name]) == 0 {
 			delete(t.byPort, name)
+		}
+	})
+	eachGroup(c, func(id uint32) {
+		delete(t.byGroup[id], c)
+		if len(t.byGroup[id]) == 0 {
+			delete(t.byGroup, id)
 		}
 	})
 }
@@ -275,6 +289,35 @@ func (t *target) eachPort(c *cell, f func(string)) {
 			f(o.Port.Name)
 		}
 	}
+}
+
+// eachGroup calls f for each group that the rule of a cell leads to.
+func eachGroup(c *cell, f func(uint32)) {
+	if w := c.winner(); w != nil {
+		for _, a := range w.actions {
+			if g, ok := a.(flow.ToGroup); ok {
+				f(g.ID)
+			}
+		}
+	}
+}
+
+// missingOf is the port that the rule of a cell waits for, or that a group waits
+// for to which it leads: a switch refuses a rule that leads to no group.
+func (t *target) missingOf(c *cell, w *claim) string {
+	if _, missing := t.ports.match(c.key.Match); missing != "" {
+		return missing
+	}
+	if _, missing := t.ports.actions(w.actions); missing != "" {
+		return missing
+	}
+	missing := ""
+	eachGroup(c, func(id uint32) {
+		if g := t.groups[id]; g != nil && g.missing != "" {
+			missing = g.missing
+		}
+	})
+	return missing
 }
 
 // renew says that the rule of a cell may have changed: the cookie is computed
@@ -295,12 +338,7 @@ func (t *target) renew(c *cell) {
 		return
 	}
 	if w := c.winner(); w != nil {
-		if _, missing := t.ports.match(c.key.Match); missing != "" {
-			c.missing = missing
-		} else if _, missing := t.ports.actions(w.actions); missing != "" {
-			c.missing = missing
-		}
-		if c.missing != "" {
+		if c.missing = t.missingOf(c, w); c.missing != "" {
 			t.unresolved++
 		}
 	}

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -142,6 +143,53 @@ func TestAnnouncementOfAMovedResponderWaitsForTheOldOneToGo(t *testing.T) {
 	}
 }
 
+func TestAnnouncementLeavesByAllItsPortsThatTheSwitchHas(t *testing.T) {
+	shortRepeats(t)
+	w := newWorld(t, nil)
+	s := w.connect(oftest.New(1, "p1", "p2"))
+	r := responderRule(t, 1, "172.16.0.100")
+	r.Announce.Ports = []flow.Port{flow.NamedPort("p2"), flow.NamedPort("nowhere"), flow.NamedPort("p1")}
+	w.want("a", r)
+	until(t, "three announcements by two ports", func() bool { return s.Counts().PacketOuts == 6 })
+	quiet(t, s, 6)
+	count := map[uint32]int{}
+	for _, p := range s.PacketOuts() {
+		count[p.Port]++
+	}
+	if count[1] != 3 || count[2] != 3 {
+		t.Errorf("announced by ports %v", count)
+	}
+}
+
+func TestMACThatMovesWithItsResponderIsAnnouncedOnceMore(t *testing.T) {
+	shortRepeats(t)
+	w := newWorld(t, nil)
+	s := w.connect(oftest.New(1, "p1"))
+	r := responderRule(t, 1, "192.168.10.1")
+	r.Announce.Roams = true
+	w.want("a", r)
+	until(t, "four announcements", func() bool { return s.Counts().PacketOuts == 4 })
+	quiet(t, s, 4)
+}
+
+func TestAnotherMACOfAResponderIsAnnounced(t *testing.T) {
+	shortRepeats(t)
+	w := newWorld(t, nil)
+	s := w.connect(oftest.New(1, "p1"))
+	r := responderRule(t, 1, "172.16.0.100")
+	w.want("a", r)
+	until(t, "three announcements", func() bool { return s.Counts().PacketOuts == 3 })
+	again := *r.Announce
+	again.Frame = strings.Repeat("b", 42)
+	r.Actions, r.Announce = r.Actions[1:], &again
+	w.want("a", r)
+	until(t, "three more", func() bool { return s.Counts().PacketOuts == 6 })
+	quiet(t, s, 6)
+	if f := s.PacketOuts()[3].Frame; string(f) != again.Frame {
+		t.Errorf("announced %x", f)
+	}
+}
+
 func TestNewLeaderRepeatsTheAnnouncementsOfYoungResponders(t *testing.T) {
 	shortRepeats(t)
 	w := newWorld(t, nil)
@@ -167,9 +215,10 @@ func quiet(t *testing.T, s *oftest.Switch, want int) {
 }
 
 func shortRepeats(t *testing.T) {
-	old := repeats
+	old, oldRoaming := repeats, roamingRepeats
 	repeats = []time.Duration{10 * time.Millisecond, 30 * time.Millisecond}
-	t.Cleanup(func() { repeats = old })
+	roamingRepeats = []time.Duration{time.Millisecond}
+	t.Cleanup(func() { repeats, roamingRepeats = old, oldRoaming })
 }
 
 func TestAnnouncementWaitsNoLongerWhenTheOldResponderWasRemovedByHand(t *testing.T) {

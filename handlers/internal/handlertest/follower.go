@@ -73,7 +73,9 @@ func Text(set flow.Set, waiting []handlers.Waiting) string {
 	for _, r := range set.Rules {
 		lines = append(lines, fmt.Sprintf("%x %s", uint64(r.Switch), r))
 		if a := r.Announce; a != nil {
-			lines = append(lines, fmt.Sprintf("%x announces %s of %s on %s: %x", uint64(r.Switch), a.Address, a.Scope, a.Port, a.Frame))
+			for _, p := range a.Ports {
+				lines = append(lines, fmt.Sprintf("%x announces %s of %s on %s: %x", uint64(r.Switch), a.Address, a.Scope, p, a.Frame))
+			}
 		}
 	}
 	for _, g := range set.Groups {

@@ -158,6 +158,7 @@ var setFields = map[Field]flow.Field{
 	FieldEthSrc: flow.FieldEthSrc, FieldEthDst: flow.FieldEthDst, FieldARPSHA: flow.FieldARPSHA, FieldARPTHA: flow.FieldARPTHA,
 	FieldIPv4Src: flow.FieldIPSrc, FieldIPv4Dst: flow.FieldIPDst, FieldARPSPA: flow.FieldARPSPA, FieldARPTPA: flow.FieldARPTPA,
 	FieldTunIPv4Dst: flow.FieldTunDst, FieldARPOp: flow.FieldARPOp, FieldTunnelID: flow.FieldTunID, FieldVLANVID: flow.FieldVLANVID,
+	FieldMetadata: flow.FieldMetadata,
 }
 
 func decodeSetField(body *reader) flow.Action {
@@ -176,7 +177,7 @@ func decodeSetField(body *reader) flow.Action {
 	switch name {
 	case flow.FieldEthSrc, flow.FieldEthDst, flow.FieldARPSHA, flow.FieldARPTHA:
 		return flow.SetMAC{Field: name, MAC: model.MAC(o.value)}
-	case flow.FieldARPOp, flow.FieldTunID:
+	case flow.FieldARPOp, flow.FieldTunID, flow.FieldMetadata:
 		return flow.SetUint{Field: name, Value: number(o.value)}
 	case flow.FieldVLANVID:
 		v := uint16(number(o.value))
