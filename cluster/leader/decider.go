@@ -40,20 +40,24 @@ type DeciderConfig struct {
 	ZoneBase uint16
 	// Grace is how long after the take-over a bridge that has not come counts as
 	// neither there nor lost. Default: 10 s.
-	Grace  time.Duration
-	Logger *slog.Logger
+	Grace time.Duration
+	// LostGrace is how long a router stays on a gateway that was lost, if no other
+	// gateway is complete. Default: 5 s.
+	LostGrace time.Duration
+	Logger    *slog.Logger
 }
 
 // Decider runs the functions of model/decide whenever what they look at changes,
 // and writes their results under the leader's term.
 type Decider struct {
 	c      DeciderConfig
-	zones  *decide.Allocator
-	groups *decide.Allocator
-	macs   *decide.Allocator
+	zones  *numbers // by router
+	groups *numbers // by balancer
+	macs   *numbers // by node
 
-	nodes, routers, balancers map[string]struct{} // to be decided again
-	allGateways               bool                // routers without a living gateway too
+	nodes, routers, balancers map[string]struct{}  // to be decided again
+	allGateways               bool                 // routers without a living gateway too
+	lost                      map[string]time.Time // nodes that became INCOMPLETE, and when; zero: long ago
 	graceOver                 bool
 }
 
@@ -62,13 +66,16 @@ func NewDecider(c DeciderConfig) *Decider {
 	if c.Grace == 0 {
 		c.Grace = 10 * time.Second
 	}
+	if c.LostGrace == 0 {
+		c.LostGrace = 5 * time.Second
+	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	return &Decider{c: c,
-		zones:  decide.NewAllocator(uint32(c.ZoneBase)+1, maxZone),
-		groups: decide.NewAllocator(flow.GroupIDMin, flow.GroupIDMax),
-		macs:   decide.NewExternalMACs(),
+	return &Decider{c: c, lost: map[string]time.Time{},
+		zones:  newNumbers(decide.NewAllocator(uint32(c.ZoneBase)+1, maxZone)),
+		groups: newNumbers(decide.NewAllocator(flow.GroupIDMin, flow.GroupIDMax)),
+		macs:   newNumbers(decide.NewExternalMACs()),
 		nodes:  map[string]struct{}{}, routers: map[string]struct{}{}, balancers: map[string]struct{}{}}
 }
 
@@ -81,6 +88,8 @@ func (d *Decider) Run(ctx context.Context) error {
 	defer grace.Stop()
 	retry := time.NewTimer(time.Hour)
 	defer retry.Stop()
+	lost := time.NewTimer(time.Hour)
+	defer lost.Stop()
 	started := false
 	for {
 		if snap.Complete() && !started {
@@ -97,9 +106,14 @@ func (d *Decider) Run(ctx context.Context) error {
 				retry.Reset(retryAfter)
 			}
 		}
+		if wait, any := d.nextLost(); any {
+			lost.Reset(wait)
+		}
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-lost.C:
+			d.forgetLost(snap)
 		case <-sub.C():
 			var changes []model.Change
 			snap, changes = sub.Take()
@@ -126,6 +140,7 @@ func (d *Decider) begin(snap state.Snapshot) {
 	for st := range snap.NodeStatuses() {
 		d.macs.Use(decide.ExternalMACNumber(st.ExternalMAC))
 		d.nodes[st.Hostname] = struct{}{}
+		d.noteLost(st)
 	}
 	for r := range snap.Routers() {
 		d.routers[r.Name] = struct{}{}
@@ -157,7 +172,15 @@ func (d *Decider) changed(snap state.Snapshot, c model.Change) {
 		if old != nil {
 			d.macs.Free(decide.ExternalMACNumber(old.ExternalMAC))
 		}
+		if st := snap.NodeStatus(c.Key); st != nil && !st.ExternalMAC.IsZero() {
+			d.macs.stored(c.Key)
+		}
 		d.nodes[c.Key] = struct{}{}
+		if now != nil {
+			d.noteLost(now)
+		} else {
+			delete(d.lost, c.Key)
+		}
 		d.gatewayChanged(snap, c.Key)
 	case model.KindSwitch:
 		old, now := model.OldNew[*model.Switch](c)
@@ -179,6 +202,9 @@ func (d *Decider) changed(snap state.Snapshot, c model.Change) {
 		if old != nil {
 			d.zones.Free(uint32(old.Zone))
 		}
+		if snap.RouterStatus(c.Key) != nil {
+			d.zones.stored(c.Key)
+		}
 		d.routers[c.Key] = struct{}{}
 	case model.KindLoadBalancer:
 		d.balancers[c.Key] = struct{}{}
@@ -189,6 +215,9 @@ func (d *Decider) changed(snap state.Snapshot, c model.Change) {
 		}
 		if old != nil {
 			d.groups.Free(old.GroupID)
+		}
+		if snap.LoadBalancerStatus(c.Key) != nil {
+			d.groups.stored(c.Key)
 		}
 		d.balancers[c.Key] = struct{}{}
 	}
@@ -209,17 +238,14 @@ func (d *Decider) gatewayChanged(snap state.Snapshot, hostname string) {
 // to be tried later.
 func (d *Decider) decide(ctx context.Context, snap state.Snapshot) (again bool, err error) {
 	var ds []store.Decision
-	var macs []uint32
 	for _, h := range byAge(snap, d.nodes) {
 		ds = d.add(ds, snap, model.KindNodeStatus, h, func() model.Object {
 			n := snap.Node(h)
 			if n == nil {
+				d.macs.stored(h)
 				return nil
 			}
-			old, st := snap.NodeStatus(h), decide.Node(snap, n, d.graceOver, d.macs)
-			if old == nil || old.ExternalMAC != st.ExternalMAC {
-				macs = append(macs, decide.ExternalMACNumber(st.ExternalMAC))
-			}
+			st := decide.Node(snap, n, d.graceOver, d.macs.of(h))
 			if n.Type == model.NodeGateway && st.ExternalMAC.IsZero() {
 				d.c.Logger.Error("no external MAC is free", "node", h)
 			}
@@ -229,11 +255,7 @@ func (d *Decider) decide(ctx context.Context, snap state.Snapshot) (again bool, 
 	clear(d.nodes)
 	if len(ds) > 0 {
 		// Routers are decided on stored node states only, so these come first.
-		again, err = d.write(ctx, ds)
-		for _, m := range macs {
-			d.macs.Free(m)
-		}
-		return again, err
+		return d.write(ctx, ds)
 	}
 	if d.allGateways {
 		d.allGateways = false
@@ -243,20 +265,16 @@ func (d *Decider) decide(ctx context.Context, snap state.Snapshot) (again bool, 
 			}
 		}
 	}
-	var given []uint32
 	if len(d.routers) > 0 {
-		gateways := decide.CompleteGateways(snap)
+		gateways := decide.Gateways{Able: decide.CompleteGateways(snap), Lost: d.lostGateways(snap)}
 		for name := range d.routers {
 			ds = d.add(ds, snap, model.KindRouterStatus, name, func() model.Object {
 				r := snap.Router(name)
 				if r == nil {
+					d.zones.stored(name)
 					return nil
 				}
-				old := snap.RouterStatus(name)
-				st := decide.Router(snap, r, gateways, d.zones)
-				if old == nil || old.Zone == 0 {
-					given = append(given, uint32(st.Zone))
-				}
+				st := decide.Router(snap, r, gateways, d.zones.of(name))
 				if st.Zone == 0 {
 					d.c.Logger.Error("no conntrack zone is free", "router", name)
 				}
@@ -265,21 +283,17 @@ func (d *Decider) decide(ctx context.Context, snap state.Snapshot) (again bool, 
 		}
 		clear(d.routers)
 	}
-	var groups []uint32
 	for name := range d.balancers {
 		ds = d.add(ds, snap, model.KindLoadBalancerStatus, name, func() model.Object {
 			l := snap.LoadBalancer(name)
 			if l == nil {
+				d.groups.stored(name)
 				return nil
 			}
-			old := snap.LoadBalancerStatus(name)
-			st := decide.LoadBalancer(snap, l, d.groups)
+			st := decide.LoadBalancer(snap, l, d.groups.of(name))
 			if st == nil {
 				d.c.Logger.Error("no group id is free", "loadbalancer", name)
 				return nil
-			}
-			if old == nil {
-				groups = append(groups, st.GroupID)
 			}
 			return st
 		})
@@ -288,16 +302,7 @@ func (d *Decider) decide(ctx context.Context, snap state.Snapshot) (again bool, 
 	if len(ds) == 0 {
 		return false, nil
 	}
-	again, err = d.write(ctx, ds)
-	// What was written has come back through the watch or will; the reservation
-	// made here has done its work.
-	for _, z := range given {
-		d.zones.Free(z)
-	}
-	for _, g := range groups {
-		d.groups.Free(g)
-	}
-	return again, err
+	return d.write(ctx, ds)
 }
 
 // byAge lists nodes in the order in which they came, so that of gateways that are
@@ -351,6 +356,7 @@ func (d *Decider) write(ctx context.Context, ds []store.Decision) (again bool, e
 	rev, err := d.c.Store.Decide(ctx, d.c.Term, ds)
 	switch {
 	case err == nil:
+		d.tell(ds)
 		wait, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		if err := d.c.DB.WaitRevision(wait, rev); err != nil && ctx.Err() == nil {

@@ -291,3 +291,23 @@ func TestBridgeThatDoesNotComeBackCountsAsLostAfterTheGrace(t *testing.T) {
 	l.client(&model.NodeStatus{Hostname: "gw1", Life: n.Created, State: model.NodeComplete})
 	eventually(t, l.db, "INCOMPLETE", func(s state.Snapshot) bool { return s.NodeState("gw1") == model.NodeIncomplete })
 }
+
+func TestRouterStaysOnItsOnlyGatewayForAShortLoss(t *testing.T) {
+	l, _, _ := decider(t, func(c *leader.DeciderConfig) { c.LostGrace = 300 * time.Millisecond })
+	l.client(&model.Router{Name: "r1"})
+	l.client(gateway("gw1", 1))
+	connect(l.db, 0xa1, 0xb1)
+	eventually(t, l.db, "the gateway", gatewayIs("r1", "gw1"))
+	l.db.SwitchDisconnected(0xb1, "cut off")
+	eventually(t, l.db, "INCOMPLETE", func(s state.Snapshot) bool { return s.NodeState("gw1") == model.NodeIncomplete })
+	if !gatewayIs("r1", "gw1")(l.db.Snapshot()) {
+		t.Error("the router left at once, though there is nowhere to go")
+	}
+	connect(l.db, 0xb1)
+	eventually(t, l.db, "COMPLETE again", func(s state.Snapshot) bool { return s.NodeState("gw1") == model.NodeComplete })
+	if !gatewayIs("r1", "gw1")(l.db.Snapshot()) {
+		t.Error("the router left")
+	}
+	l.db.SwitchDisconnected(0xb1, "cut off for good")
+	eventually(t, l.db, "no gateway after the grace", gatewayIs("r1", ""))
+}

@@ -75,7 +75,7 @@ func NewLeadership(c LeadershipConfig) (*Leadership, error) {
 		c.Logger = slog.Default()
 	}
 	if c.Stand == nil {
-		c.Stand = func(ctx context.Context) error { return context.Cause(ctx) }
+		c.Stand = context.Cause
 	}
 	var id [16]byte
 	if _, err := rand.Read(id[:]); err != nil {

@@ -244,7 +244,7 @@ func TestLeadershipOnTheRealStore(t *testing.T) {
 	}
 	next(t, events, false)
 	again := next(t, events, true)
-	if !(first.term.Generation() < other.Generation() && other.Generation() < again.term.Generation()) {
+	if first.term.Generation() >= other.Generation() || other.Generation() >= again.term.Generation() {
 		t.Fatalf("generations %x, %x, %x", first.term.Generation(), other.Generation(), again.term.Generation())
 	}
 }

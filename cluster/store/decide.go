@@ -48,11 +48,9 @@ func (s *Store) decide(ctx context.Context, t Term, d []Decision) (int64, error)
 		return 0, err
 	}
 	p := s.newPlan()
-	p.requireValue(leaderKey, string(mine), func(kv *mvccpb.KeyValue) error {
-		return notLeader(kv)
-	})
+	p.requireValue(leaderKey, string(mine), notLeader)
 	for _, x := range d {
-		if err := p.object(Write{Old: x.Old, New: x.New}); err != nil {
+		if err := p.object(Write(x)); err != nil {
 			return 0, err
 		}
 		if k := x.kind(); !slices.Contains(model.DecidedKinds, k) {

@@ -46,7 +46,7 @@ func child(dir string) int {
 		return 1
 	}
 	// Lines shorter than a page are written whole.
-	say := func(format string, args ...any) { _, _ = os.Stdout.WriteString(fmt.Sprintf(format+"\n", args...)) }
+	say := func(format string, args ...any) { _, _ = fmt.Fprintf(os.Stdout, format+"\n", args...) }
 	switch os.Getenv(childJobEnv) {
 	case "open":
 		fmt.Println("opened")
@@ -171,7 +171,7 @@ func runUntilKilled(t *testing.T, dir string, created map[string]bool, counted m
 	lines := bufio.NewReader(out)
 	for {
 		line, err := lines.ReadString('\n')
-		if err == io.EOF || err != nil && killed {
+		if errors.Is(err, io.EOF) || err != nil && killed {
 			break
 		}
 		if err != nil {

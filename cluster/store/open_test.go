@@ -135,7 +135,7 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			change(&c)
-			openErr(t, c)
+			_ = openErr(t, c)
 		})
 	}
 }

@@ -155,7 +155,7 @@ func TestTheCallersErrorIsReturnedUnchanged(t *testing.T) {
 	f := open(t, config(t))
 	f.at(f.Create(ctx(t), network("n1")))
 	mine := fmt.Errorf("mine")
-	if _, err := f.Update(ctx(t), model.KindNetwork, "n1", func(model.Object) (model.Object, error) { return nil, mine }); err != mine {
+	if _, err := f.Update(ctx(t), model.KindNetwork, "n1", func(model.Object) (model.Object, error) { return nil, mine }); !errors.Is(err, mine) {
 		t.Fatalf("error %v", err)
 	}
 }

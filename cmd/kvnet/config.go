@@ -184,6 +184,9 @@ func (c *config) storeAdvertise() string {
 // exist yet.
 func (c *config) notYet(f *pflag.FlagSet) []string {
 	var out []string
+	if c.manageBridges {
+		out = append(out, "--manage-bridges")
+	}
 	for _, name := range []string{"gossip-listen", "join", "bootstrap-expect", "gossip-key-file", "gossip-preset",
 		"kubeconfig", "rest-tls-cert", "openflow-tls-listen", "openflow-tls-cert", "openflow-tls-key", "openflow-tls-ca"} {
 		if fl := f.Lookup(name); fl != nil && fl.Changed {

@@ -77,7 +77,7 @@ func TestSettingsWithoutAPartSaySo(t *testing.T) {
 	c := &config{}
 	cmd := &cobra.Command{Use: "server", RunE: func(cmd *cobra.Command, _ []string) error { return c.load(cmd) }}
 	c.flags(cmd.Flags())
-	cmd.SetArgs([]string{"--join", "a:1", "--kubeconfig", "k"})
+	cmd.SetArgs([]string{"--join", "a:1", "--kubeconfig", "k", "--manage-bridges=false"})
 	if err := cmd.Execute(); err != nil {
 		t.Fatal(err)
 	}

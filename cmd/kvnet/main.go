@@ -16,17 +16,23 @@ import (
 // version is set by the linker (-X main.version=…).
 var version = "dev"
 
-func main() {
+func main() { os.Exit(execute()) }
+
+// execute runs the command line and returns the exit code: 2 for a mistake in the
+// call, 1 for a failure.
+func execute() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	if err := root().ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "kvnet: "+err.Error())
-		var u usageError
-		if errors.As(err, &u) {
-			os.Exit(2)
-		}
-		os.Exit(1)
+	err := root().ExecuteContext(ctx)
+	if err == nil {
+		return 0
 	}
+	fmt.Fprintln(os.Stderr, "kvnet: "+err.Error())
+	var u usageError
+	if errors.As(err, &u) {
+		return 2
+	}
+	return 1
 }
 
 func root() *cobra.Command {

@@ -106,6 +106,7 @@ func run(ctx context.Context, c *config, log *slog.Logger) (err error) {
 	}
 	s.of = openflow.NewServer(openflow.Config{Observer: s.db, Events: events{s}, Logger: log})
 
+	log.Info("listening", "rest", api.Addr().String(), "openflow", ofListener.Addr().String(), "metrics", c.metricsListen, "data", c.dataDir)
 	elected := make(chan election, 1)
 	l, err := leader.NewLeadership(leader.LeadershipConfig{
 		Store: s.store, Name: c.name, Logger: log,

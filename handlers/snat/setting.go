@@ -36,6 +36,9 @@ func settingOf(db state.Snapshot, r *model.Router) (*setting, []handlers.Waiting
 	need(s.ip.IsValid(), "external IPv4 address of router %s", r.Name)
 	need(r.External.NetworkID != "", "external network of router %s", r.Name)
 	need(!r.MAC.IsZero(), "MAC of router %s", r.Name)
+	// Clients of ONOS give group addresses too; a rule for one would take
+	// everybody's broadcasts.
+	need(r.MAC[0]&1 == 0, "unicast MAC of router %s", r.Name)
 
 	st := db.RouterStatus(r.Name)
 	if peer := handlers.PeerIP(r); !peer.IsValid() {

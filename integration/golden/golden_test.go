@@ -1,6 +1,7 @@
 package golden
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -78,6 +79,22 @@ func TestDeviationsAreAboutSomething(t *testing.T) {
 		}
 		if d.Why == "" || d.Quirk == "" || kinds != 1 {
 			t.Errorf("row %+v says not what it is about", d)
+		}
+	}
+}
+
+func TestEveryDeviationHasARowInTheDocumentation(t *testing.T) {
+	page, err := os.ReadFile("../../docs/deviations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	quirks := map[string]bool{"S-5": true, "S-12": true} // the declared addition and rewrite
+	for _, d := range deviations {
+		quirks[d.Quirk] = true
+	}
+	for quirk := range quirks {
+		if !strings.Contains(string(page), "\n| "+quirk+" |") {
+			t.Errorf("docs/deviations.md has no row %s", quirk)
 		}
 	}
 }

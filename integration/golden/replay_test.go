@@ -69,7 +69,7 @@ func newReplay(t *testing.T, s *Scenario) *replay {
 
 func (r *replay) run(ctx context.Context) {
 	for i, step := range r.Steps {
-		number := i + 1
+		number, mark := i+1, r.relay.Mark()
 		if err := r.perform(ctx, step, r.refusal(number)); err != nil {
 			r.t.Fatalf("step %d %s: %v", number, step.Op, err)
 		}
@@ -84,7 +84,6 @@ func (r *replay) run(ctx context.Context) {
 		if err != nil {
 			r.t.Fatalf("step %d %s: %v", number, step.Op, err)
 		}
-		mark := r.relay.Mark()
 		if err := r.await(ctx, number, want); err != nil {
 			// Go on: the later steps say whether it is this step's fault only.
 			r.t.Errorf("step %d %s (%s):%v\nsent since: %+v", number, step.Op, step.Note, err, r.relay.Count(mark, "", relay.ToSwitch))

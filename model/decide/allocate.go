@@ -1,5 +1,11 @@
 package decide
 
+// Numbers gives out a free number; ok is false if there is none. *Allocator
+// implements it.
+type Numbers interface {
+	Next() (n uint32, ok bool)
+}
+
 // Allocator gives out the lowest free number of a range. Callers report the
 // numbers that are stored with Use and Free, so a number is given out again only
 // after its holder is gone.

@@ -78,25 +78,32 @@ func TestWrittenGatewayCountsAtTheWriteOnly(t *testing.T) {
 	zones := decide.NewAllocator(1, 100)
 	r := &model.Router{Name: "r1", Gateway: "gw2", GatewayWrite: 1}
 	apply(t, db, r)
-	st := decide.Router(db.Snapshot(), r, []string{"gw1"}, zones)
+	st := decide.Router(db.Snapshot(), r, decide.Gateways{Able: []string{"gw1"}}, zones)
 	if st.Gateway != "gw1" || st.Zone != 1 {
 		t.Fatalf("%+v", st)
 	}
 	apply(t, db, st)
 	// gw2 comes later: the old wish is not remembered.
-	if st = decide.Router(db.Snapshot(), r, []string{"gw1", "gw2"}, zones); st.Gateway != "gw1" {
+	if st = decide.Router(db.Snapshot(), r, decide.Gateways{Able: []string{"gw1", "gw2"}}, zones); st.Gateway != "gw1" {
 		t.Fatalf("moved to %q", st.Gateway)
 	}
 	r2 := *r
 	r2.GatewayWrite = 2
 	apply(t, db, &r2)
-	st = decide.Router(db.Snapshot(), &r2, []string{"gw1", "gw2"}, zones)
+	st = decide.Router(db.Snapshot(), &r2, decide.Gateways{Able: []string{"gw1", "gw2"}}, zones)
 	if st.Gateway != "gw2" || st.Zone != 1 {
 		t.Fatalf("%+v", st)
 	}
 	apply(t, db, st)
+	// One that was lost a moment ago keeps the router while no other is able.
+	if st := decide.Router(db.Snapshot(), &r2, decide.Gateways{Lost: []string{"gw2"}}, zones); st.Gateway != "gw2" {
+		t.Fatalf("moved to %q", st.Gateway)
+	}
+	if st := decide.Router(db.Snapshot(), &r2, decide.Gateways{Able: []string{"gw1"}, Lost: []string{"gw2"}}, zones); st.Gateway != "gw1" {
+		t.Fatalf("stayed on %q", st.Gateway)
+	}
 	// N-4: without any gateway the election is cleared.
-	if st = decide.Router(db.Snapshot(), &r2, nil, zones); st.Gateway != "" {
+	if st = decide.Router(db.Snapshot(), &r2, decide.Gateways{}, zones); st.Gateway != "" {
 		t.Fatalf("kept %q", st.Gateway)
 	}
 }
@@ -108,22 +115,22 @@ func TestPeerMACStaysWhileTheAddressIsEqual(t *testing.T) {
 	mac := model.MAC{2, 1, 1, 1, 1, 1}
 	r := &model.Router{Name: "r1", Peer: &model.PeerRouter{IP: ip}}
 	apply(t, db, r)
-	st := decide.Router(db.Snapshot(), r, nil, zones)
+	st := decide.Router(db.Snapshot(), r, decide.Gateways{}, zones)
 	learned := *st
 	learned.PeerMAC = mac
 	apply(t, db, &learned)
-	if st = decide.Router(db.Snapshot(), r, nil, zones); st.PeerMAC != mac {
+	if st = decide.Router(db.Snapshot(), r, decide.Gateways{}, zones); st.PeerMAC != mac {
 		t.Fatal("learned MAC was lost")
 	}
 	r2 := *r
 	r2.Peer = &model.PeerRouter{IP: netip.MustParseAddr("172.16.0.2"), Write: 1}
-	if st = decide.Router(db.Snapshot(), &r2, nil, zones); !st.PeerMAC.IsZero() || st.PeerIP != r2.Peer.IP {
+	if st = decide.Router(db.Snapshot(), &r2, decide.Gateways{}, zones); !st.PeerMAC.IsZero() || st.PeerIP != r2.Peer.IP {
 		t.Fatalf("%+v", st)
 	}
 	written := model.MAC{2, 2, 2, 2, 2, 2}
 	r3 := *r
 	r3.Peer = &model.PeerRouter{IP: ip, MAC: written, Write: 1}
-	if st = decide.Router(db.Snapshot(), &r3, nil, zones); st.PeerMAC != written {
+	if st = decide.Router(db.Snapshot(), &r3, decide.Gateways{}, zones); st.PeerMAC != written {
 		t.Fatalf("%+v", st)
 	}
 	if got := decide.PeerMAC(&r3, &learned); got != written {
@@ -139,7 +146,7 @@ func TestStatusOfAnEarlierLifeCountsAsAbsent(t *testing.T) {
 	zones := decide.NewAllocator(1, 100)
 	r := &model.Router{Name: "r1"}
 	apply(t, db, r, &model.RouterStatus{Name: "r1", Life: 999, Gateway: "gw9", Zone: 42})
-	st := decide.Router(db.Snapshot(), r, []string{"gw1"}, zones)
+	st := decide.Router(db.Snapshot(), r, decide.Gateways{Able: []string{"gw1"}}, zones)
 	if st.Gateway != "gw1" || st.Zone != 1 || st.Life != r.Created {
 		t.Fatalf("%+v", st)
 	}

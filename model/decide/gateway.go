@@ -3,6 +3,7 @@ package decide
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 
 	"kvnet/model"
 	"kvnet/model/state"
@@ -46,9 +47,27 @@ func CompleteGateways(db state.Snapshot) []string {
 	return out
 }
 
+// Gateways are the nodes that routers may be on.
+type Gateways struct {
+	// Able are the complete gateways.
+	Able []string
+	// Lost are those that were complete until a moment ago. While no gateway is
+	// able, a router stays on one of them: its rules do no harm there, and a
+	// control connection that comes back at once has cost no packet.
+	Lost []string
+}
+
+// elect chooses the gateway of a router.
+func (g Gateways) elect(router, present string) string {
+	if len(g.Able) == 0 && slices.Contains(g.Lost, present) {
+		return present
+	}
+	return Elect(router, present, g.Able)
+}
+
 // Router decides about a router: it returns the status that should be stored.
-// gateways are the complete gateways; zones gives out conntrack zones.
-func Router(db state.Snapshot, r *model.Router, gateways []string, zones *Allocator) *model.RouterStatus {
+// zones gives out conntrack zones.
+func Router(db state.Snapshot, r *model.Router, gateways Gateways, zones Numbers) *model.RouterStatus {
 	next := model.RouterStatus{Name: r.Name, Life: r.Created}
 	if old := db.RouterStatus(r.Name); old != nil {
 		next = *old
@@ -56,14 +75,12 @@ func Router(db state.Snapshot, r *model.Router, gateways []string, zones *Alloca
 	if r.GatewayWrite != next.GatewayWrite {
 		// A written gateway counts once, at the write, and only if it can
 		// serve; it isn't remembered as a wish.
-		for _, h := range gateways {
-			if h == r.Gateway {
-				next.Gateway = h
-			}
+		if slices.Contains(gateways.Able, r.Gateway) {
+			next.Gateway = r.Gateway
 		}
 		next.GatewayWrite = r.GatewayWrite
 	}
-	next.Gateway = Elect(r.Name, next.Gateway, gateways)
+	next.Gateway = gateways.elect(r.Name, next.Gateway)
 
 	switch {
 	case r.Peer == nil || !r.Peer.IP.IsValid():

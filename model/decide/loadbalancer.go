@@ -7,7 +7,7 @@ import (
 
 // LoadBalancer decides about a balancer: its group id, once for its life. It
 // returns nil if no id is free.
-func LoadBalancer(db state.Snapshot, l *model.LoadBalancer, groups *Allocator) *model.LoadBalancerStatus {
+func LoadBalancer(db state.Snapshot, l *model.LoadBalancer, groups Numbers) *model.LoadBalancerStatus {
 	if old := db.LoadBalancerStatus(l.Name); old != nil {
 		return old
 	}

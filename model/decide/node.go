@@ -35,7 +35,7 @@ func requiredBridges(n *model.Node) (ids []model.DPID, ok bool) {
 // then a COMPLETE node stays COMPLETE unless a connection that this leader had
 // was lost, because not known is not the same as gone. macs gives out the numbers
 // of external addresses.
-func Node(db state.Snapshot, n *model.Node, graceOver bool, macs *Allocator) *model.NodeStatus {
+func Node(db state.Snapshot, n *model.Node, graceOver bool, macs Numbers) *model.NodeStatus {
 	next := model.NodeStatus{Hostname: n.Hostname, Life: n.Created, State: model.NodeInit, InitRequest: n.InitRequest}
 	if old := db.NodeStatus(n.Hostname); old != nil {
 		next = *old

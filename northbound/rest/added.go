@@ -52,7 +52,7 @@ type resource struct {
 	parseKey func(string) (key string, ok bool)
 }
 
-// added are the resources of DESIGN, part 5.
+// added are kvnet's own resources: ONOS has no writes for these kinds.
 var added = []resource{
 	{
 		kind: model.KindRouter, path: networkingPath + "/router", wrapper: "routers", name: "Router", keyName: "name",

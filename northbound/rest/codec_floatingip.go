@@ -4,13 +4,13 @@ import "kvnet/model"
 
 // floatingIPJSON is ONOS's form of a floating IP.
 type floatingIPJSON struct {
-	ID          *string `json:"id" validate:"required"`
+	ID          *string `json:"id" validate:"required,key"`
 	RouterName  *string `json:"routerName" validate:"required"`
 	NetworkName *string `json:"networkName" validate:"required"`
-	FloatingIP  *string `json:"floatingIp" validate:"required,address"`
+	FloatingIP  *string `json:"floatingIp" validate:"required,host"`
 	PodName     *string `json:"podName,omitempty"`
 	VMName      *string `json:"vmName,omitempty"`
-	FixedIP     *string `json:"fixedIp,omitempty" validate:"omitempty,address"`
+	FixedIP     *string `json:"fixedIp,omitempty" validate:"omitempty,host"`
 }
 
 func (*floatingIPJSON) entity() string { return "KubevirtFloatingIp" }

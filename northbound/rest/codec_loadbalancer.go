@@ -9,11 +9,11 @@ import (
 
 // loadBalancerJSON is ONOS's form of a load balancer.
 type loadBalancerJSON struct {
-	Name        *string                `json:"name" validate:"required"`
-	VIP         *string                `json:"vip" validate:"required,address"`
+	Name        *string                `json:"name" validate:"required,key"`
+	VIP         *string                `json:"vip" validate:"required,host"`
 	NetworkID   *string                `json:"networkId" validate:"required"`
 	Description *string                `json:"description,omitempty"`
-	Members     []string               `json:"members,omitempty" validate:"dive,address"`
+	Members     []string               `json:"members,omitempty" validate:"dive,host"`
 	Rules       []loadBalancerRuleJSON `json:"rules,omitempty" validate:"dive"`
 }
 

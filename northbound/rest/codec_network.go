@@ -8,7 +8,7 @@ import (
 
 // networkJSON is ONOS's form of a network.
 type networkJSON struct {
-	NetworkID    *string         `json:"networkId" validate:"required"`
+	NetworkID    *string         `json:"networkId" validate:"required,key"`
 	Type         *string         `json:"type" validate:"required,oneof=VXLAN GRE GENEVE STT FLAT VLAN"`
 	Name         *string         `json:"name" validate:"required"`
 	MTU          *int32          `json:"mtu" validate:"required"`

@@ -14,13 +14,13 @@ type nodesJSON struct {
 
 // nodeJSON is ONOS's form of a node. The state is written and never read.
 type nodeJSON struct {
-	Hostname          *string        `json:"hostname" validate:"required"`
+	Hostname          *string        `json:"hostname" validate:"required,key"`
 	Type              *string        `json:"type" validate:"required,oneof=MASTER WORKER GATEWAY OTHER"`
 	State             *string        `json:"state" read:"-"`
 	ManagementIP      *string        `json:"managementIp" validate:"required,address"`
 	IntegrationBridge *string        `json:"integrationBridge,omitempty" validate:"omitempty,device"`
 	TunnelBridge      *string        `json:"tunnelBridge,omitempty" validate:"omitempty,device"`
-	DataIP            *string        `json:"dataIp,omitempty" validate:"omitempty,address"`
+	DataIP            *string        `json:"dataIp,omitempty" validate:"omitempty,host"`
 	PhysIntfs         []physIntfJSON `json:"phyIntfs,omitempty" validate:"dive"`
 	GatewayBridgeName *string        `json:"gatewayBridgeName,omitempty"`
 }

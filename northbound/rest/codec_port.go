@@ -12,7 +12,7 @@ type portJSON struct {
 	VMName         *string  `json:"vmName" validate:"required"`
 	NetworkID      *string  `json:"networkId" validate:"required"`
 	MAC            *string  `json:"macAddress" validate:"required,mac48"`
-	IP             *string  `json:"ipAddress,omitempty" validate:"omitempty,address"`
+	IP             *string  `json:"ipAddress,omitempty" validate:"omitempty,host"`
 	DeviceID       *string  `json:"deviceId,omitempty" validate:"omitempty,device"`
 	PortNumber     *string  `json:"portNumber,omitempty"`
 	SecurityGroups []string `json:"securityGroups"`

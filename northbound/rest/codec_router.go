@@ -12,7 +12,7 @@ import (
 // routerJSON is ONOS's form of a router. ONOS writes `external` as a list and
 // reads it as one object; kvnet reads both (row C1 of the quirks).
 type routerJSON struct {
-	Name        *string      `json:"name" validate:"required"`
+	Name        *string      `json:"name" validate:"required,key"`
 	EnableSNAT  *bool        `json:"enableSnat"`
 	MAC         *string      `json:"mac" validate:"required,mac48"`
 	Description *string      `json:"description,omitempty"`
@@ -23,7 +23,7 @@ type routerJSON struct {
 }
 
 type externalJSON struct {
-	IP      *string `json:"ip" validate:"required,address"`
+	IP      *string `json:"ip" validate:"required,host"`
 	Network *string `json:"network" validate:"required"`
 }
 
@@ -31,7 +31,7 @@ type externalJSON struct {
 type externalList []externalJSON
 
 type peerJSON struct {
-	IP  *string `json:"ip" validate:"omitempty,address"`
+	IP  *string `json:"ip" validate:"omitempty,host"`
 	MAC *string `json:"mac,omitempty" validate:"omitempty,mac48"`
 }
 

@@ -11,7 +11,7 @@ import (
 
 // securityGroupJSON is ONOS's form of a security group.
 type securityGroupJSON struct {
-	ID          *string                 `json:"id" validate:"required"`
+	ID          *string                 `json:"id" validate:"required,key"`
 	Name        *string                 `json:"name" validate:"required"`
 	Description *string                 `json:"description,omitempty"`
 	Rules       []securityGroupRuleJSON `json:"rules,omitempty" validate:"dive"`

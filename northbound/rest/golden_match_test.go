@@ -203,7 +203,7 @@ func passes(p map[string]any, v any) bool {
 			equal := func(h, w any) bool { return fits(w, h) }
 			left := matchAll(have, arg.([]any), equal)
 			maybe, _ := p["maybe"].([]any)
-			ok = isList && left != nil && matchAll(maybe, left, func(h, w any) bool { return fits(h, w) }) != nil
+			ok = isList && left != nil && matchAll(maybe, left, fits) != nil
 		case "maybe":
 			ok = p["set"] != nil
 		}

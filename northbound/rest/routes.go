@@ -83,7 +83,7 @@ func (s *Server) register(g *gin.Engine) {
 		}
 	}
 	for _, p := range paths {
-		allow := append(methods[p], http.MethodOptions)
+		allow := append(slices.Clone(methods[p]), http.MethodOptions)
 		slices.Sort(allow)
 		g.Handle(http.MethodOptions, p, s.serve(route{
 			method: http.MethodOptions, path: p, public: public[p], stateless: true,

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"reflect"
 	"strings"
@@ -14,11 +15,17 @@ import (
 // The validations of kvnet, by the names that the tags of edge types use.
 const (
 	tagAddress = "address"
+	tagHost    = "host"
 	tagPrefix  = "prefix"
 	tagCIDR    = "network"
 	tagMAC     = "mac48"
 	tagDevice  = "device"
+	tagKey     = "key"
 )
+
+// maxKey is how many bytes the key of an object may have. Longer ones could not be
+// asked for any more: a request line has its limits.
+const maxKey = 4096
 
 // validate checks the tags of edge types. It is safe for concurrent use.
 var validate = newValidator()
@@ -36,7 +43,9 @@ func newValidator() *validator.Validate {
 		tagAddress: each(func(s string) bool { _, err := parseAddress(s); return err == nil }),
 		tagPrefix:  each(func(s string) bool { _, err := parsePrefix(s); return err == nil }),
 		tagCIDR:    each(func(s string) bool { _, err := parsePrefix(s); return err == nil }),
-		tagMAC:     each(func(s string) bool { m, err := model.ParseMAC(s); return err == nil && !m.IsZero() }),
+		tagHost:    each(func(s string) bool { a, err := parseAddress(s); return err == nil && hostFault(a) == "" }),
+		tagMAC:     each(func(s string) bool { m, err := model.ParseMAC(s); return err == nil && macFault(m) == "" }),
+		tagKey:     each(func(s string) bool { return len(s) <= maxKey }),
 		tagDevice:  each(func(s string) bool { return deviceIDFault(s) == "" }),
 	} {
 		if err := v.RegisterValidation(tag, f); err != nil {
@@ -72,6 +81,13 @@ func sentence(entity, path string, fe validator.FieldError) string {
 		return path + " is required in " + entity
 	case "oneof":
 		return path + " " + quoted(value) + " is none of " + strings.Join(strings.Fields(fe.Param()), ", ")
+	case tagKey:
+		return fmt.Sprintf("%s has %d bytes, of at most %d", path, valueLen(fe), maxKey)
+	case tagHost:
+		if a, err := parseAddress(value); err == nil {
+			return path + " " + quoted(value) + " is " + hostFault(a) + ", which no host has"
+		}
+		return path + " is no IP address: Invalid IP address string: " + value
 	case tagAddress:
 		return path + " is no IP address: Invalid IP address string: " + value
 	case tagPrefix:
@@ -80,8 +96,8 @@ func sentence(entity, path string, fe validator.FieldError) string {
 	case tagCIDR:
 		return path + " " + quoted(value) + " is no IP prefix of the form address/length"
 	case tagMAC:
-		if m, err := model.ParseMAC(value); err == nil && m.IsZero() {
-			return path + " " + quoted(value) + " is the zero MAC address, which no interface has"
+		if m, err := model.ParseMAC(value); err == nil {
+			return path + " " + quoted(value) + " is " + macFault(m) + ", which no interface has"
 		}
 		return path + " " + quoted(value) + " is no MAC address: Specified MAC Address must contain 12 hex digits" +
 			" separated pairwise by :'s."
@@ -89,6 +105,41 @@ func sentence(entity, path string, fe validator.FieldError) string {
 		return path + " " + quoted(value) + " is no device id: " + deviceIDFault(value)
 	}
 	return path + " " + quoted(value) + " breaks the rule " + fe.Tag() + " " + fe.Param()
+}
+
+// macFault says why no interface has the address m; empty: one may.
+func macFault(m model.MAC) string {
+	switch {
+	case m.IsZero():
+		return "the zero MAC address"
+	case m == model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}:
+		return "the broadcast address"
+	}
+	return ""
+}
+
+// hostFault says why no host has the address a; empty: one may.
+func hostFault(a netip.Addr) string {
+	switch {
+	case a.IsUnspecified():
+		return "the unspecified address"
+	case a.IsMulticast():
+		return "the address of a group"
+	case a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return "the broadcast address"
+	}
+	return ""
+}
+
+// valueLen is the length of a text that was refused.
+func valueLen(fe validator.FieldError) int {
+	switch v := fe.Value().(type) {
+	case *string:
+		return len(*v)
+	case string:
+		return len(v)
+	}
+	return 0
 }
 
 func quoted(s string) string { return `"` + s + `"` }

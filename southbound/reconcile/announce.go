@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -39,7 +40,7 @@ type responder struct {
 // announced from its new switch before the old one has ceased to answer for it.
 type announcer struct {
 	mu      sync.Mutex
-	on      map[responderKey]map[model.DPID]struct{}
+	on      map[responderKey]map[*cell]model.DPID // the rules that are its responder, and where
 	waiting map[responderKey][]deferred
 }
 
@@ -50,14 +51,14 @@ type deferred struct {
 }
 
 func newAnnouncer() *announcer {
-	return &announcer{on: map[responderKey]map[model.DPID]struct{}{}, waiting: map[responderKey][]deferred{}}
+	return &announcer{on: map[responderKey]map[*cell]model.DPID{}, waiting: map[responderKey][]deferred{}}
 }
 
 // elsewhere tells whether the responder is on another switch than d.
 func (a *announcer) elsewhere(k responderKey, d model.DPID) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for x := range a.on[k] {
+	for _, x := range a.on[k] {
 		if x != d {
 			return true
 		}
@@ -70,27 +71,27 @@ func (a *announcer) elsewhere(k responderKey, d model.DPID) bool {
 func (a *announcer) came(k responderKey, t *target, c *cell, announce bool) (wait bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for x := range a.on[k] {
+	for _, x := range a.on[k] {
 		if x != t.dpid {
 			wait = true
 		}
 	}
 	if a.on[k] == nil {
-		a.on[k] = map[model.DPID]struct{}{}
+		a.on[k] = map[*cell]model.DPID{}
 	}
-	a.on[k][t.dpid] = struct{}{}
+	a.on[k][c] = t.dpid
 	if wait && announce {
 		a.waiting[k] = append(a.waiting[k], deferred{t, c})
 	}
 	return wait
 }
 
-// went records that a responder has left d and returns the announcements that
-// waited for that.
-func (a *announcer) went(k responderKey, d model.DPID) []deferred {
+// went records that a rule is a responder no longer and returns the announcements
+// that waited for that.
+func (a *announcer) went(k responderKey, c *cell) []deferred {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.on[k], d)
+	delete(a.on[k], c)
 	return a.free(k)
 }
 
@@ -100,8 +101,9 @@ func (a *announcer) gone(d model.DPID) []deferred {
 	defer a.mu.Unlock()
 	var out []deferred
 	for k, on := range a.on {
-		if _, ok := on[d]; ok {
-			delete(on, d)
+		n := len(on)
+		maps.DeleteFunc(on, func(_ *cell, x model.DPID) bool { return x == d })
+		if len(on) < n {
 			out = append(out, a.free(k)...)
 		}
 	}
@@ -110,12 +112,16 @@ func (a *announcer) gone(d model.DPID) []deferred {
 
 // free returns what may be announced now: the responder is on one switch only.
 func (a *announcer) free(k responderKey) []deferred {
-	if len(a.on[k]) > 1 {
-		return nil
+	first, some := model.DPID(0), false
+	for _, d := range a.on[k] {
+		if some && d != first {
+			return nil
+		}
+		first, some = d, true
 	}
 	out := a.waiting[k]
 	delete(a.waiting, k)
-	if len(a.on[k]) == 0 {
+	if !some {
 		delete(a.on, k)
 	}
 	return out
@@ -169,7 +175,7 @@ func (t *target) announcement(a *flow.Announcement) (msgs []openflow.Message) {
 func (t *target) answer(came, went []responder, now time.Time) {
 	var free []deferred
 	for _, r := range went {
-		free = append(free, t.e.announcer.went(r.key, t.dpid)...)
+		free = append(free, t.e.announcer.went(r.key, r.c)...)
 	}
 	for _, r := range came {
 		if !t.e.announcer.came(r.key, t, r.c, true) {
@@ -184,6 +190,16 @@ func announceDeferred(free []deferred, now time.Time) {
 	for _, d := range free {
 		d.t.schedule(d.c, now, 0)
 	}
+}
+
+// scheduleFreed plans the announcements on other switches that waited for what
+// this one has lost.
+func (t *target) scheduleFreed(now time.Time) {
+	t.mu.Lock()
+	free := t.freed
+	t.freed = nil
+	t.mu.Unlock()
+	announceDeferred(free, now)
 }
 
 // schedule plans the repeated announcements of a cell's responder, and those at
@@ -220,7 +236,7 @@ func (t *target) dueAnnouncements(now time.Time) []openflow.Message {
 		}
 		// Only what is still answered for here is announced.
 		w := s.c.winner()
-		if !s.c.have || w == nil || w.announce == nil {
+		if t.blocked != "" || !s.c.have || w == nil || w.announce == nil {
 			continue
 		}
 		msgs = append(msgs, t.announcement(w.announce)...)

@@ -9,16 +9,14 @@ import (
 
 // done records that the messages are in force; called with t.mu held. It returns
 // the responders that came and went.
-func (t *target) done(ops []op, now time.Time) (came, went []responder) {
+func (t *target) done(ops []op) (came, went []responder) {
 	for i := range ops {
 		o := &ops[i]
 		switch o.kind {
 		case opFlowAdd:
 			fresh := !o.c.have || o.c.haveInPort != o.inPort || news(o.c.haveAnn, o.ann)
-			if !o.c.have {
-				t.installed++
-			}
-			o.c.have, o.c.haveCookie, o.c.haveInPort, o.c.haveOwner = true, o.cookie, o.inPort, o.owner
+			t.hold(o.c, o.cookie)
+			o.c.haveInPort, o.c.haveOwner = o.inPort, o.owner
 			if o.c.haveAnn != nil && (o.ann == nil || responderOf(o.c.haveAnn) != responderOf(o.ann)) {
 				went = append(went, responder{key: responderOf(o.c.haveAnn), c: o.c})
 			}
@@ -28,14 +26,7 @@ func (t *target) done(ops []op, now time.Time) (came, went []responder) {
 			}
 			t.settle(o.c)
 		case opFlowDelete:
-			if o.c.have {
-				t.installed--
-			}
-			o.c.have = false
-			if o.c.haveAnn != nil {
-				went = append(went, responder{key: responderOf(o.c.haveAnn), c: o.c})
-				o.c.haveAnn = nil
-			}
+			t.absent(o.c)
 			t.settle(o.c)
 		case opGroupAdd, opGroupModify:
 			if !o.g.have {
@@ -94,7 +85,7 @@ func (t *target) failed(ops []op) {
 		case opOrphan:
 			t.orphans[o.o] = struct{}{}
 		case opOrphanGroup:
-			t.orphanGrp[o.id] = struct{}{}
+			t.orphanGrp[o.id] = o.group
 		}
 	}
 }
@@ -136,6 +127,16 @@ func (t *target) refuse(o flow.Owner, reason string, now time.Time) {
 func (t *target) isAside(o flow.Owner, now time.Time) bool {
 	a := t.aside[o]
 	return a != nil && now.Before(a.until)
+}
+
+// forgive ends the setting aside of owners that were tried again and not refused;
+// called when nothing is left that may be sent.
+func (t *target) forgive(now time.Time) {
+	for o, a := range t.aside {
+		if !now.Before(a.until) {
+			delete(t.aside, o)
+		}
+	}
 }
 
 // nextRetry is when an owner that is set aside is tried again; zero: none is.

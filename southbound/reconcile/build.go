@@ -88,27 +88,24 @@ func (t *target) build(now time.Time) (ops []op, msgs []openflow.Message) {
 	}
 	var adds []encoded
 	for _, c := range changed {
-		w := c.winner()
-		if t.isAside(w.owner, now) {
-			continue
-		}
-		e, _, err := t.encode(c)
+		w, aside := c.winner(), t.isAside(c.winner().owner, now)
+		e, err := t.encode(c)
 		if err != nil {
-			t.refuse(w.owner, "the rule can't be written to a switch: "+err.Error(), now)
+			if !aside {
+				t.refuse(w.owner, "the rule can't be written to a switch: "+err.Error(), now)
+			}
 			continue
 		}
-		if o := (orphan{c.key.Table, c.want}); !c.have {
-			// A rule that nobody seemed to want because its port was not known
-			// when the switch was read: equal cookies mean equal rules.
-			if _, there := t.orphans[o]; there {
-				delete(t.orphans, o)
-				c.have, c.haveCookie, c.haveInPort = true, c.want, t.inPort(c)
-				t.installed++
-			}
+		if !c.have {
+			t.inherit(c)
 		}
 		if c.have && c.haveCookie == c.want && c.haveInPort == t.inPort(c) {
-			c.haveOwner, c.haveAnn = w.owner, w.announce
+			c.haveOwner = w.owner
+			t.respond(c, w.announce)
 			t.clean(c)
+			continue
+		}
+		if aside {
 			continue
 		}
 		adds = append(adds, encoded{c, e})
@@ -118,7 +115,7 @@ func (t *target) build(now time.Time) (ops []op, msgs []openflow.Message) {
 	for _, x := range adds {
 		c, w := x.c, x.c.winner()
 		o := op{kind: opFlowAdd, owner: w.owner, c: c, cookie: c.want, inPort: t.inPort(c), ann: w.announce}
-		if c.have && c.haveInPort != o.inPort {
+		if c.have && c.haveInPort != o.inPort && t.held[c.haveCookie] == c {
 			cleans = append(cleans, op{kind: opFlowClean, owner: w.owner, c: c, o: orphan{c.key.Table, c.haveCookie}})
 		}
 		t.take(c)
@@ -131,6 +128,13 @@ func (t *target) build(now time.Time) (ops []op, msgs []openflow.Message) {
 	if !hold {
 		slices.SortFunc(gone, order)
 		for _, c := range gone {
+			if t.held[c.haveCookie] != c {
+				// The rule is another cell's by now: its port got the number
+				// of the one that is gone.
+				t.absent(c)
+				t.clean(c)
+				continue
+			}
 			if !c.released || t.isAside(c.haveOwner, now) {
 				continue
 			}
@@ -147,8 +151,8 @@ func (t *target) build(now time.Time) (ops []op, msgs []openflow.Message) {
 				add(op{kind: opGroupDelete, owner: g.owner, g: g}, openflow.DeleteGroup(g.id))
 			}
 		}
-		for id := range t.orphanGrp {
-			add(op{kind: opOrphanGroup, id: id}, openflow.DeleteGroup(id))
+		for id, g := range t.orphanGrp {
+			add(op{kind: opOrphanGroup, id: id, group: g}, openflow.DeleteGroup(id))
 		}
 		clear(t.orphanGrp)
 	}
@@ -202,10 +206,64 @@ func (t *target) buildOrphans(add func(op, openflow.Message)) {
 		add(op{kind: opOrphan, o: o}, openflow.DeleteFlows(o.table, o.cookie, ^uint64(0)))
 	}
 	clear(t.orphans)
-	for _, e := range t.strays {
-		add(op{kind: opStray}, openflow.DeleteStrict(e))
+	t.buildStrays(add)
+}
+
+// buildStrays deletes copies of own rules that others made. Where kvnet wants a
+// rule of that key, the copy was in its place and is overwritten by it.
+func (t *target) buildStrays(add func(op, openflow.Message)) {
+	if len(t.strays) == 0 {
+		return
+	}
+	wanted := map[flow.Key]struct{}{}
+	t.all(func(c *cell) {
+		if c.winner() != nil && c.missing == "" {
+			k := c.key
+			k.Match, _ = t.ports.match(k.Match)
+			wanted[k] = struct{}{}
+		}
+	})
+	for _, s := range t.strays {
+		if _, ok := wanted[s.key]; !ok {
+			add(op{kind: opStray}, openflow.DeleteStrict(s.e))
+		}
 	}
 	t.strays = nil
+}
+
+// inherit takes over the rule that a cell wants, if the switch has it for another
+// reason: it seemed that nobody wanted it because its port was not known when the
+// switch was read, or it belongs to a cell that wants it no longer because the
+// number of its port has passed to another. Equal cookies mean equal rules. Were
+// it not taken over, deleting it by its cookie would delete the new one too.
+func (t *target) inherit(c *cell) {
+	o := orphan{c.key.Table, c.want}
+	_, there := t.orphans[o]
+	delete(t.orphans, o)
+	if x := t.held[c.want]; x != nil && x.key.Table == c.key.Table {
+		if x.winner() != nil && x.want == c.want {
+			return // it is wanted there as well
+		}
+		t.absent(x)
+		t.mark(x)
+		there = true
+	}
+	if there {
+		t.hold(c, c.want)
+		c.haveInPort = t.inPort(c)
+	}
+}
+
+// respond records which responder the rule of a cell is that the switch has.
+func (t *target) respond(c *cell, a *flow.Announcement) {
+	if c.haveAnn != nil && (a == nil || responderOf(a) != responderOf(c.haveAnn)) {
+		t.freed = append(t.freed, t.e.announcer.went(responderOf(c.haveAnn), c)...)
+		c.haveAnn = nil
+	}
+	if a != nil && c.haveAnn == nil {
+		t.e.announcer.came(responderOf(a), t, c, false)
+	}
+	c.haveAnn = a
 }
 
 // inPort is the number of the port that a cell's rule matches; 0: none.

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -101,12 +102,10 @@ func New(c Config) *Engine {
 		owners: map[flow.Owner]*owned{}}
 }
 
-// timer makes a timer with a first period that is spread over the interval.
-func (e *Engine) timer(d time.Duration, spread bool) *time.Timer {
-	if spread {
-		return time.NewTimer(jitter(d))
-	}
-	return time.NewTimer(d)
+// spread makes a timer whose first period is between half of d and d, so that what
+// begins for many switches at once does not go on in step.
+func spread(d time.Duration) *time.Timer {
+	return time.NewTimer(d - time.Duration(rand.Int64N(int64(d/2)+1)))
 }
 
 // Run works until ctx ends. It may be called once.
@@ -119,7 +118,12 @@ func (e *Engine) Run(ctx context.Context) error {
 		e.start(t)
 	}
 	e.mu.Unlock()
-	defer e.wg.Wait()
+	defer func() {
+		e.mu.Lock()
+		e.ctx = nil // no worker starts any more
+		e.mu.Unlock()
+		e.wg.Wait()
+	}()
 
 	for !snap.Complete() {
 		var err error
@@ -128,11 +132,10 @@ func (e *Engine) Run(ctx context.Context) error {
 		}
 	}
 	e.complete.Store(true)
-	// The snapshot may be newer than the changes that are still to be taken;
-	// computing an owner twice does no harm.
-	e.first(ctx, snap)
+	// The changes that are still to be taken are those after this snapshot.
+	e.first(snap)
 
-	full := e.timer(e.cfg.FullAuditInterval, true)
+	full := spread(e.cfg.FullAuditInterval)
 	defer full.Stop()
 	tick := time.NewTimer(time.Hour)
 	defer tick.Stop()
@@ -144,6 +147,7 @@ func (e *Engine) Run(ctx context.Context) error {
 			snap, changes := sub.Take()
 			e.plan(ctx, snap, changes)
 		case <-full.C:
+			e.prune()
 			e.beginFull()
 			full.Reset(jitter(e.cfg.FullAuditInterval))
 		case <-tick.C:
@@ -156,7 +160,7 @@ func (e *Engine) Run(ctx context.Context) error {
 }
 
 // first plans everything from the first complete snapshot.
-func (e *Engine) first(ctx context.Context, snap state.Snapshot) {
+func (e *Engine) first(snap state.Snapshot) {
 	e.snap = snap
 	b := newBatch()
 	for _, h := range e.cfg.Handlers {
@@ -167,12 +171,13 @@ func (e *Engine) first(ctx context.Context, snap state.Snapshot) {
 	for sw := range snap.Switches() {
 		if sw.Connected {
 			for p := range snap.SwitchPorts(sw.DPID) {
-				e.portChanged(sw.DPID, p.Name, p.Number, true, b)
+				e.portChanged(sw.DPID, p.Name, b)
 			}
 		}
 	}
 	e.planned.Store(true)
 	b.release()
+	b.unstage()
 	e.mu.Lock()
 	for _, t := range e.targets {
 		t.wake()
@@ -206,20 +211,14 @@ func (e *Engine) plan(ctx context.Context, snap state.Snapshot, changes []model.
 			}
 		}
 		if c.Kind == model.KindSwitchPort {
-			old, now := model.OldNew[*model.SwitchPort](c)
-			switch {
-			case now != nil:
-				e.portChanged(now.DPID, now.Name, now.Number, true, b)
-			case old != nil:
-				// Ports that went with their connection are not gone: nothing is
-				// known of them until the switch is back.
-				if sw := snap.Switch(old.DPID); sw != nil && sw.Connected {
-					e.portChanged(old.DPID, old.Name, old.Number, false, b)
-				}
+			if p := model.Versions[*model.SwitchPort](c); len(p) > 0 {
+				e.portChanged(p[0].DPID, p[0].Name, b)
 			}
 		}
 		if c.Kind == model.KindSwitch {
-			e.forget(c.New)
+			for _, sw := range model.Versions[*model.Switch](c) {
+				e.forget(sw.DPID)
+			}
 		}
 		if c.Kind == model.KindNodeStatus {
 			// A node that has become complete ends the hold on its switches.
@@ -301,17 +300,27 @@ func (e *Engine) assembling(d model.DPID) bool {
 }
 
 // portChanged tells a switch's target that a port has come, changed or gone.
-func (e *Engine) portChanged(d model.DPID, name string, number uint32, present bool, b *batch) {
+func (e *Engine) portChanged(d model.DPID, name string, b *batch) {
 	t := e.existing(d)
 	if t == nil {
 		return
 	}
+	b.stage(t)
 	t.mu.Lock()
-	before := len(t.dirty) + len(t.dirtyGroups)
-	t.setPort(name, number, present)
-	touched := len(t.dirty)+len(t.dirtyGroups) != before
-	t.mu.Unlock()
-	if touched {
+	defer t.mu.Unlock()
+	// The worker may have taken newer ports from the state than this change
+	// knows, so that counts which is there now. Ports that went with their
+	// connection are not gone: nothing is known of them until the switch is back.
+	s := e.db.Snapshot()
+	if sw := s.Switch(d); sw == nil || !sw.Connected {
+		return
+	}
+	var number uint32
+	p := s.SwitchPort(d, name)
+	if p != nil {
+		number = p.Number
+	}
+	if t.setPort(name, number, p != nil) {
 		b.touch(t)
 	}
 }
@@ -363,8 +372,10 @@ func (e *Engine) FlowRemoved(s Session, cookie uint64, groupGone bool) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	// The report of a rule that was just added may overtake the worker that
+	// learns that it was.
 	c := t.cookie[cookie]
-	if t.session != s || c == nil || !c.have || c.haveCookie != cookie {
+	if t.session != s || t.held[cookie] == nil && (c == nil || !c.inflight) {
 		return
 	}
 	t.suspects[cookie] = struct{}{}

@@ -8,6 +8,12 @@ func (t *target) setGroup(o flow.Owner, g flow.Group) (changed, conflict bool) {
 	if gc == nil {
 		gc = &groupCell{id: g.ID}
 		t.groups[g.ID] = gc
+		if got, there := t.orphanGrp[g.ID]; there {
+			// Nobody wanted it when the switch was read. It is changed in place.
+			delete(t.orphanGrp, g.ID)
+			gc.have, gc.got = true, got
+			t.groupsIn++
+		}
 	}
 	i, ok := gc.find(o)
 	switch {
@@ -17,6 +23,7 @@ func (t *target) setGroup(o flow.Owner, g flow.Group) (changed, conflict bool) {
 		t.unindexGroup(gc)
 		gc.claims[i].group = g
 	default:
+		t.claims++
 		t.unindexGroup(gc)
 		gc.claims = append(gc.claims, groupClaim{})
 		copy(gc.claims[i+1:], gc.claims[i:])
@@ -34,6 +41,7 @@ func (t *target) dropGroup(gc *groupCell, o flow.Owner) {
 	if !ok {
 		return
 	}
+	t.claims--
 	t.unindexGroup(gc)
 	gc.claims = append(gc.claims[:i], gc.claims[i+1:]...)
 	t.indexGroup(gc)
@@ -42,7 +50,18 @@ func (t *target) dropGroup(gc *groupCell, o flow.Owner) {
 	t.renewGroup(gc)
 }
 
+// conflicts counts the claims that are for something else than what stands.
+func (g *groupCell) conflicts() (n int) {
+	for i := range g.claims {
+		if !g.claims[i].group.Equal(g.claims[0].group) {
+			n++
+		}
+	}
+	return n
+}
+
 func (t *target) indexGroup(gc *groupCell) {
+	t.conflicts += gc.conflicts()
 	eachGroupPort(gc, func(name string) {
 		if t.groupByPort[name] == nil {
 			t.groupByPort[name] = map[*groupCell]struct{}{}
@@ -52,6 +71,7 @@ func (t *target) indexGroup(gc *groupCell) {
 }
 
 func (t *target) unindexGroup(gc *groupCell) {
+	t.conflicts -= gc.conflicts()
 	eachGroupPort(gc, func(name string) {
 		delete(t.groupByPort[name], gc)
 		if len(t.groupByPort[name]) == 0 {

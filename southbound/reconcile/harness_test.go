@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +31,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type wishes struct {
 	mu   sync.Mutex
 	sets map[flow.Owner]flow.Set
+	// gate, if set, makes Rules of its owner wait.
+	gate atomic.Pointer[gate]
+}
+
+// gate stops the planner when it computes an owner.
+type gate struct {
+	owner         flow.Owner
+	reached, open chan struct{}
+}
+
+func newGate(o flow.Owner) *gate {
+	return &gate{o, make(chan struct{}, 1), make(chan struct{})}
 }
 
 func (*wishes) Name() string { return "w" }
@@ -42,6 +55,13 @@ func (*wishes) Affected(_ state.Snapshot, c model.Change) []flow.Owner {
 }
 
 func (w *wishes) Rules(_ state.Snapshot, o flow.Owner) (flow.Set, []handlers.Waiting) {
+	if g := w.gate.Load(); g != nil && g.owner == o {
+		select {
+		case g.reached <- struct{}{}:
+		default:
+		}
+		<-g.open
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.sets[o], nil

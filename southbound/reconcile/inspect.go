@@ -110,12 +110,12 @@ func (t *target) view(f Filter, out *[]RuleView) {
 			switch a := t.aside[w.owner]; {
 			case i > 0 && !w.group.Equal(g.claims[0].group):
 				v.State, v.Reason = StateConflict, fmt.Sprintf("the group of %s stands", g.claims[0].owner)
-			case a != nil:
-				v.State, v.Reason = StateRefused, a.reason
 			case g.missing != "":
 				v.Reason = "the switch has no port " + g.missing
-			case g.have && !g.dirty && g.got.Equal(shown):
+			case g.have && !g.dirty && g.got.Equal(shown) && t.synced:
 				v.State = StateInstalled
+			case a != nil:
+				v.State, v.Reason = StateRefused, a.reason
 			default:
 				v.Reason = t.pendingReason()
 			}

@@ -13,6 +13,7 @@ import (
 
 // batch is what one plan has touched.
 type batch struct {
+	staged  map[*target]struct{} // their workers wait for the end of the plan
 	targets map[*target]struct{}
 	cells   map[*cell]*target      // to be released once the adds are in
 	groups  map[*groupCell]*target // likewise
@@ -20,7 +21,32 @@ type batch struct {
 }
 
 func newBatch() *batch {
-	return &batch{targets: map[*target]struct{}{}, cells: map[*cell]*target{}, groups: map[*groupCell]*target{}}
+	return &batch{staged: map[*target]struct{}{}, targets: map[*target]struct{}{}, cells: map[*cell]*target{}, groups: map[*groupCell]*target{}}
+}
+
+// stage keeps the worker of a target from sending a part of what the plan is
+// about to change: a change is one bundle.
+func (b *batch) stage(t *target) {
+	if _, ok := b.staged[t]; ok {
+		return
+	}
+	b.staged[t] = struct{}{}
+	t.mu.Lock()
+	t.staged = true
+	t.mu.Unlock()
+}
+
+// unstage ends stage for all targets, once what is claimed is whole.
+func (b *batch) unstage() {
+	for t := range b.staged {
+		t.mu.Lock()
+		if t.staged = false; t.skipped {
+			t.skipped = false
+			t.wake()
+		}
+		t.mu.Unlock()
+	}
+	clear(b.staged)
 }
 
 func (b *batch) touch(t *target) { b.targets[t] = struct{}{} }
@@ -60,6 +86,7 @@ func (e *Engine) compute(h handlers.Handler, o flow.Owner, b *batch) (changed bo
 	for i := range set.Rules {
 		r := &set.Rules[i]
 		t := e.target(r.Switch)
+		b.stage(t)
 		t.mu.Lock()
 		c, ch, conflict := t.setClaim(r.Key(), claim{o, r.Actions, r.Goto, r.Announce})
 		t.mu.Unlock()
@@ -79,6 +106,7 @@ func (e *Engine) compute(h handlers.Handler, o flow.Owner, b *batch) (changed bo
 			next.groups = map[*groupCell]*target{}
 		}
 		t := e.target(g.Switch)
+		b.stage(t)
 		t.mu.Lock()
 		ch, conflict := t.setGroup(o, g)
 		gc := t.groups[g.ID]
@@ -96,6 +124,7 @@ func (e *Engine) compute(h handlers.Handler, o flow.Owner, b *batch) (changed bo
 	if old != nil {
 		for c, t := range old.cells {
 			if _, keep := next.cells[c]; !keep {
+				b.stage(t)
 				t.mu.Lock()
 				t.dropClaim(c, o)
 				t.mu.Unlock()
@@ -106,6 +135,7 @@ func (e *Engine) compute(h handlers.Handler, o flow.Owner, b *batch) (changed bo
 		}
 		for g, t := range old.groups {
 			if _, keep := next.groups[g]; !keep {
+				b.stage(t)
 				t.mu.Lock()
 				t.dropGroup(g, o)
 				t.mu.Unlock()
@@ -127,10 +157,11 @@ func (e *Engine) compute(h handlers.Handler, o flow.Owner, b *batch) (changed bo
 // over several first all adds, then all deletes. A switch that has not answered
 // an earlier wave in time is not waited for.
 func (e *Engine) send(ctx context.Context, b *batch) {
+	b.unstage()
 	var live []*target
 	for t := range b.targets {
 		t.mu.Lock()
-		if t.session != nil && t.synced && t.blocked == "" {
+		if t.session != nil && t.blocked == "" {
 			live = append(live, t)
 		}
 		t.mu.Unlock()
@@ -141,6 +172,11 @@ func (e *Engine) send(ctx context.Context, b *batch) {
 	b.release()
 	for t := range b.targets {
 		t.request()
+	}
+	if b.deletes {
+		for t := range b.targets {
+			e.forget(t.dpid)
+		}
 	}
 }
 
@@ -234,26 +270,30 @@ func (e *Engine) someOfFull(ctx context.Context) {
 	e.send(ctx, b)
 }
 
-// forget removes the target of a disconnected switch if it stands for nothing.
-// Only the goroutine of Run makes claims, so none can come meanwhile.
-func (e *Engine) forget(o model.Object) {
-	sw, ok := o.(*model.Switch)
-	if !ok || sw.Connected {
-		return
-	}
+// forget removes the target of a switch that is not connected and on which nothing
+// is wanted. Only the goroutine of Run makes claims, so none can come meanwhile.
+func (e *Engine) forget(d model.DPID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	t := e.targets[sw.DPID]
+	t := e.targets[d]
 	if t == nil {
 		return
 	}
 	t.mu.Lock()
-	empty := t.session == nil && !t.claimed()
+	empty := t.session == nil && t.claims == 0
 	t.mu.Unlock()
 	if empty {
-		delete(e.targets, sw.DPID)
+		delete(e.targets, d)
 		if t.stop != nil {
 			t.stop()
 		}
+	}
+}
+
+// prune forgets all targets that stand for nothing. The state may know of the end
+// of a connection before the target does, so forgetting then may come too early.
+func (e *Engine) prune() {
+	for _, t := range e.sorted() {
+		e.forget(t.dpid)
 	}
 }

@@ -17,11 +17,11 @@ var (
 // sync reads everything that a switch holds when its session begins, so that only
 // the difference is sent.
 func (t *target) sync(ctx context.Context, s Session) error {
-	flows, err := s.Flows(ctx, allFlows)
+	flows, err := readFlows(ctx, s, allFlows)
 	if err != nil {
 		return fmt.Errorf("read the rules of switch %s: %w", t.dpid, err)
 	}
-	groups, err := s.Groups(ctx)
+	groups, err := readGroups(ctx, s)
 	if err != nil {
 		return fmt.Errorf("read the groups of switch %s: %w", t.dpid, err)
 	}
@@ -34,21 +34,22 @@ func (t *target) sync(ctx context.Context, s Session) error {
 	t.checkOriginal(flows)
 	t.loadPorts()
 	clear(t.aside)
-	t.all(func(c *cell) {
-		c.have, c.inflight, c.released, c.haveAnn = false, false, true, nil
-	})
-	t.installed, t.groupsIn = 0, 0
-	for _, g := range t.groups {
-		g.have, g.inflight, g.released = false, false, true
-	}
 	clear(t.orphans)
 	clear(t.orphanGrp)
-	t.strays = nil
+	for _, g := range t.groups {
+		g.inflight, g.released = false, true
+	}
 	var cells []*cell
-	t.all(func(c *cell) { cells = append(cells, c) })
+	t.all(func(c *cell) {
+		// What was known of the rules is compared with what was read, so that a
+		// rule which nobody claims any more keeps its owner: if that is refused
+		// again, the rule stays.
+		c.inflight, c.released = false, true
+		cells = append(cells, c)
+	})
 	for _, c := range cells {
 		t.renew(c)
-		if _, _, err := t.encode(c); err != nil {
+		if _, err := t.encode(c); err != nil {
 			t.refuse(c.winner().owner, "the rule can't be written to a switch: "+err.Error(), now)
 		}
 	}
@@ -97,11 +98,11 @@ func (t *target) audit(ctx context.Context, s Session, full bool) error {
 		// Somebody may have taken the original's rules away.
 		return t.sync(ctx, s)
 	}
-	flows, err := s.Flows(ctx, ownFlows)
+	flows, err := readFlows(ctx, s, ownFlows)
 	if err != nil {
 		return fmt.Errorf("audit the rules of switch %s: %w", t.dpid, err)
 	}
-	groups, err := s.Groups(ctx)
+	groups, err := readGroups(ctx, s)
 	if err != nil {
 		return fmt.Errorf("audit the groups of switch %s: %w", t.dpid, err)
 	}
@@ -125,7 +126,7 @@ func (t *target) heal(ctx context.Context, s Session) error {
 	t.mu.Lock()
 	var ask []*cell
 	for k := range t.suspects {
-		if c := t.cookie[k]; c != nil && c.have && c.haveCookie == k {
+		if c := t.held[k]; c != nil {
 			ask = append(ask, c)
 		}
 	}
@@ -142,33 +143,20 @@ func (t *target) heal(ctx context.Context, s Session) error {
 		t.mu.Lock()
 		q := openflow.FlowQuery{Table: c.key.Table, Cookie: c.haveCookie, Mask: ^uint64(0)}
 		t.mu.Unlock()
-		found, err := s.Flows(ctx, q)
+		found, err := readFlows(ctx, s, q)
 		if err != nil {
 			return fmt.Errorf("look for a removed rule on switch %s: %w", t.dpid, err)
 		}
 		t.mu.Lock()
 		if len(found) == 0 && t.session == s && c.have && c.haveCookie == q.Cookie {
 			t.absent(c)
+			t.mark(c)
 			t.e.metrics.repairs.Inc()
 			t.e.log.Warn("rule was removed by others and is put back", "switch", t.dpid, "owner", c.haveOwner)
 		}
 		t.mu.Unlock()
 	}
 	return nil
-}
-
-// absent says that the switch does not hold a cell's rule; called with t.mu held.
-func (t *target) absent(c *cell) {
-	if c.have {
-		t.installed--
-	}
-	c.have = false
-	if len(c.claims) == 0 {
-		t.clean(c)
-		return
-	}
-	c.dirty = true
-	t.dirty[c] = struct{}{}
 }
 
 type readResult struct {
@@ -186,6 +174,7 @@ type readResponder struct {
 // and no message in flight.
 func (t *target) takeIn(flows []openflow.FlowEntry, groups []openflow.GroupEntry, full bool) (r readResult) {
 	seen := make(map[*cell]bool, len(t.cookie))
+	t.strays = nil
 	for i := range flows {
 		f := &flows[i]
 		if !own(f.Cookie) {
@@ -193,7 +182,9 @@ func (t *target) takeIn(flows []openflow.FlowEntry, groups []openflow.GroupEntry
 		}
 		c := t.cookie[f.Cookie]
 		if c == nil {
-			if h := t.holder(f); h != nil {
+			// A change that is still to be sent may have taken the cookie from
+			// the cell whose rule this is.
+			if h := t.held[f.Cookie]; h != nil {
 				seen[h] = true
 			} else {
 				t.orphans[orphan{f.Table, f.Cookie}] = struct{}{}
@@ -207,21 +198,25 @@ func (t *target) takeIn(flows []openflow.FlowEntry, groups []openflow.GroupEntry
 		if !t.sameKey(c, f) {
 			// A copy of one of our rules under another key: deleting by cookie
 			// would hit the right one as well.
-			t.strays = append(t.strays, openflow.EncodedRule{Table: f.Table, Priority: f.Priority, Match: f.MatchBytes})
+			t.strays = append(t.strays, stray{f.Rule.Key(), openflow.EncodedRule{Table: f.Table, Priority: f.Priority, Match: f.MatchBytes}})
 			r.repairs++
 			continue
 		}
 		if full && !t.sameEffect(c, f) {
 			continue // likewise
 		}
-		seen[c] = true
-		if !c.have {
-			t.installed++
+		if seen[c] && c.haveCookie != f.Cookie {
+			// Its rule under the number that its port had before is there too.
+			t.orphans[orphan{f.Table, c.haveCookie}] = struct{}{}
+			r.repairs++
 		}
+		seen[c] = true
 		w := c.winner()
-		c.have, c.haveCookie, c.haveInPort = true, f.Cookie, t.inPort(c)
+		t.hold(c, f.Cookie)
+		c.haveInPort = t.inPort(c)
 		if w != nil {
-			c.haveOwner, c.haveAnn = w.owner, w.announce
+			c.haveOwner = w.owner
+			t.respond(c, w.announce)
 			if w.announce != nil {
 				r.responders = append(r.responders, readResponder{responderOf(w.announce), c, f.Duration < young})
 			}
@@ -231,12 +226,8 @@ func (t *target) takeIn(flows []openflow.FlowEntry, groups []openflow.GroupEntry
 		switch {
 		case c.have && !seen[c]:
 			r.repairs++
-			if c.have {
-				t.installed--
-			}
-			c.have = false
-			c.dirty = true
-			t.dirty[c] = struct{}{}
+			t.absent(c)
+			t.mark(c)
 		case c.have && c.dirty && c.want == c.haveCookie && c.missing == "" && len(c.claims) > 0:
 			c.dirty = false
 			delete(t.dirty, c)
@@ -246,17 +237,6 @@ func (t *target) takeIn(flows []openflow.FlowEntry, groups []openflow.GroupEntry
 	return r
 }
 
-// holder is the cell that knows the rule by the cookie that it had before a
-// change that is still to be sent.
-func (t *target) holder(f *openflow.FlowEntry) (h *cell) {
-	for c := range t.dirty {
-		if c.have && c.haveCookie == f.Cookie {
-			return c
-		}
-	}
-	return nil
-}
-
 func (t *target) takeInGroups(groups []openflow.GroupEntry) (repairs int) {
 	seen := make(map[uint32]bool, len(groups))
 	for _, ge := range groups {
@@ -264,23 +244,23 @@ func (t *target) takeInGroups(groups []openflow.GroupEntry) (repairs int) {
 		if !ownGroup(id) {
 			continue
 		}
+		got := ge.Group
+		got.Switch = t.dpid
+		if ge.DecodeErr != nil {
+			got.Buckets = nil
+		}
 		gc := t.groups[id]
 		if gc == nil {
-			t.orphanGrp[id] = struct{}{}
+			t.orphanGrp[id] = got
 			repairs++
 			continue
 		}
 		seen[id] = true
-		got := ge.Group
-		got.Switch = t.dpid
 		if !gc.have {
 			t.groupsIn++
 		}
 		changed := gc.have && (ge.DecodeErr != nil || !gc.got.Equal(got))
 		gc.have, gc.got = true, got
-		if ge.DecodeErr != nil {
-			gc.got.Buckets = nil
-		}
 		if w := gc.winner(); w != nil {
 			gc.owner = w.owner
 		}

@@ -37,7 +37,8 @@ type target struct {
 	cells  map[uint64]*cell // by hash of the key
 	groups map[uint32]*groupCell
 	cookie map[uint64]*cell // by want
-	nCells int
+	held   map[uint64]*cell // by haveCookie, those with have
+	claims int              // of all owners, groups included
 
 	dirty       map[*cell]struct{}
 	dirtyGroups map[*groupCell]struct{}
@@ -49,20 +50,23 @@ type target struct {
 	ports     ports
 	session   Session
 	upSince   time.Time
+	staged    bool // a plan is under way that concerns the switch
+	skipped   bool // the worker had something to send meanwhile
 	synced    bool // the switch was read in this session
 	lagging   bool // a wave has waited for it in vain
 	blocked   string
 	lastError string
 	orphans   map[orphan]struct{}
-	strays    []openflow.EncodedRule // copies of own rules under other keys
-	orphanGrp map[uint32]struct{}
-	suspects  map[uint64]struct{} // cookies of own rules that the switch says are gone
-	recheck   bool                // suspects need a whole audit
+	strays    []stray               // copies of own rules under other keys
+	orphanGrp map[uint32]flow.Group // groups of kvnet's that nobody wants
+	suspects  map[uint64]struct{}   // cookies of own rules that the switch says are gone
+	recheck   bool                  // suspects need a whole audit
 	aside     map[flow.Owner]*aside
 	gen       uint64 // of the last request
 	waiters   []waiter
 	sched     []scheduled
-	installed int // rules of kvnet's that the switch holds
+	freed     []deferred // announcements that no longer wait, to be scheduled without t.mu
+	installed int        // rules of kvnet's that the switch holds
 	groupsIn  int
 	conflicts int // claims that lose
 }
@@ -71,6 +75,12 @@ type target struct {
 type orphan struct {
 	table  uint8
 	cookie uint64
+}
+
+// stray is a copy of an own rule, made by others, under another key.
+type stray struct {
+	key flow.Key // with port numbers
+	e   openflow.EncodedRule
 }
 
 type waiter struct {
@@ -94,11 +104,11 @@ type scheduled struct {
 func newTarget(e *Engine, d model.DPID) *target {
 	return &target{
 		e: e, dpid: d, signal: make(chan struct{}, 1),
-		cells: map[uint64]*cell{}, groups: map[uint32]*groupCell{}, cookie: map[uint64]*cell{},
+		cells: map[uint64]*cell{}, groups: map[uint32]*groupCell{}, cookie: map[uint64]*cell{}, held: map[uint64]*cell{},
 		dirty: map[*cell]struct{}{}, dirtyGroups: map[*groupCell]struct{}{},
 		byPort: map[string]map[*cell]struct{}{}, groupByPort: map[string]map[*groupCell]struct{}{},
 		byGroup: map[uint32]map[*cell]struct{}{},
-		ports:   ports{}, orphans: map[orphan]struct{}{}, orphanGrp: map[uint32]struct{}{},
+		ports:   ports{}, orphans: map[orphan]struct{}{}, orphanGrp: map[uint32]flow.Group{},
 		suspects: map[uint64]struct{}{}, aside: map[flow.Owner]*aside{},
 	}
 }
@@ -119,7 +129,6 @@ func (t *target) cellFor(k flow.Key) *cell {
 	}
 	c := &cell{key: k, next: t.cells[h]}
 	t.cells[h] = c
-	t.nCells++
 	return c
 }
 
@@ -143,9 +152,46 @@ func (t *target) drop(c *cell) {
 		default:
 			delete(t.cells, h)
 		}
-		t.nCells--
 		return
 	}
+}
+
+// hold says that the switch has a cell's rule with this cookie.
+func (t *target) hold(c *cell, cookie uint64) {
+	if c.have {
+		t.unhold(c)
+	} else {
+		t.installed++
+	}
+	c.have, c.haveCookie = true, cookie
+	t.held[cookie] = c
+}
+
+// absent says that the switch has no rule of a cell's. A responder that went so
+// is gone as well: nobody need wait for its removal.
+func (t *target) absent(c *cell) {
+	if !c.have {
+		return
+	}
+	t.installed--
+	t.unhold(c)
+	c.have = false
+	if c.haveAnn != nil {
+		t.freed = append(t.freed, t.e.announcer.went(responderOf(c.haveAnn), c)...)
+		c.haveAnn = nil
+	}
+}
+
+func (t *target) unhold(c *cell) {
+	if t.held[c.haveCookie] == c {
+		delete(t.held, c.haveCookie)
+	}
+}
+
+// mark says that a cell may differ from what the switch has.
+func (t *target) mark(c *cell) {
+	c.dirty = true
+	t.dirty[c] = struct{}{}
 }
 
 // all calls f for each cell. f must not add or drop cells.
@@ -169,6 +215,7 @@ func (t *target) setClaim(k flow.Key, x claim) (c *cell, changed, conflict bool)
 		t.unindex(c)
 		c.claims[i] = x
 	default:
+		t.claims++
 		t.unindex(c)
 		c.claims = append(c.claims, claim{})
 		copy(c.claims[i+1:], c.claims[i:])
@@ -186,6 +233,7 @@ func (t *target) dropClaim(c *cell, o flow.Owner) {
 	if !ok {
 		return
 	}
+	t.claims--
 	t.unindex(c)
 	c.claims = append(c.claims[:i], c.claims[i+1:]...)
 	t.index(c)
@@ -298,24 +346,24 @@ func (t *target) renew(c *cell) {
 	t.dirty[c] = struct{}{}
 }
 
-// encode computes the rule of a cell for this switch. ok is false if there is
+// encode computes the rule of a cell for this switch. It is empty if there is
 // nothing to install: no claim, or a port is missing.
-func (t *target) encode(c *cell) (e openflow.EncodedRule, ok bool, err error) {
+func (t *target) encode(c *cell) (e openflow.EncodedRule, err error) {
 	w := c.winner()
 	if w == nil || c.missing != "" {
-		return e, false, nil
+		return e, nil
 	}
 	r := c.rule(w)
 	r.Match, _ = t.ports.match(r.Match)
 	r.Actions, _ = t.ports.actions(r.Actions)
 	if e, err = openflow.EncodeRule(r); err != nil {
-		return e, false, err
+		return e, err
 	}
 	if c.want == 0 {
 		c.want = cookieOf(e)
 		t.cookie[c.want] = c
 	}
-	return e, true, nil
+	return e, nil
 }
 
 // resolved is the rule of a cell with port numbers.
@@ -331,28 +379,12 @@ func (t *target) resolved(c *cell, w *claim) flow.Rule {
 	return r
 }
 
-// claimed tells whether anybody wants anything on the switch.
-func (t *target) claimed() bool {
-	for _, g := range t.groups {
-		if len(g.claims) > 0 {
-			return true
-		}
-	}
-	for _, c := range t.cells {
-		for ; c != nil; c = c.next {
-			if len(c.claims) > 0 {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// setPort says that a port has this number, or is gone (present false).
-func (t *target) setPort(name string, number uint32, present bool) {
+// setPort says that a port has this number, or is gone (present false). It tells
+// whether that changes a rule or group.
+func (t *target) setPort(name string, number uint32, present bool) (touched bool) {
 	old, had := t.ports[name]
 	if had == present && (!present || old == number) {
-		return
+		return false
 	}
 	if present {
 		t.ports[name] = number
@@ -368,6 +400,7 @@ func (t *target) setPort(name string, number uint32, present bool) {
 		g.released = true
 		t.renewGroup(g)
 	}
+	return len(t.byPort[name])+len(t.groupByPort[name]) > 0
 }
 
 // request asks the worker to send what differs and returns a channel that is

@@ -220,3 +220,60 @@ func shortRepeats(t *testing.T) {
 	roamingRepeats = []time.Duration{time.Millisecond}
 	t.Cleanup(func() { repeats, roamingRepeats = old, oldRoaming })
 }
+
+func TestAnnouncementWaitsNoLongerWhenTheOldResponderWasRemovedByHand(t *testing.T) {
+	shortRepeats(t)
+	w := newWorld(t, func(c *Config) { c.DeleteHold = time.Hour; c.WaveTimeout = 50 * time.Millisecond })
+	s1, s2 := w.connect(oftest.New(1, "p1")), w.connect(oftest.New(2, "p1"))
+	w.want("a", responderRule(t, 1, "172.16.0.100"))
+	until(t, "announced from the first", func() bool { return s1.Counts().PacketOuts == 3 })
+	// A port that is missed on the first holds its deletes.
+	w.want("b", rule(t, 1, `table=0,priority=5,in_port="p9",actions=drop`))
+	until(t, "the port is missed", func() bool { return len(w.engine.Waiting(Filter{})) == 1 })
+	w.want("a", responderRule(t, 2, "172.16.0.100"))
+	until(t, "the responder is on the second", func() bool { return len(s2.Rules()) == 1 })
+	quiet(t, s2, 0)
+	s1.RemoveFlows(func(flow.Rule) bool { return true })
+	until(t, "announced from the second", func() bool { return s2.Counts().PacketOuts == 3 })
+	quiet(t, s1, 3)
+}
+
+func TestNothingIsAnnouncedOnASwitchThatIsLeftAlone(t *testing.T) {
+	shortRepeats(t)
+	w := newWorld(t, nil)
+	s := w.connect(oftest.New(1, "p1"))
+	w.want("a", responderRule(t, 1, "172.16.0.100"))
+	until(t, "three announcements", func() bool { return s.Counts().PacketOuts == 3 })
+	w.byHand(s, 0x00b5_0000_1234_5678, rule(t, 1, drop2))
+	w.takeOver()
+	until(t, "the switch is left alone", func() bool {
+		v := w.engine.Switches()
+		return len(v) == 1 && v[0].Blocked != ""
+	})
+	quiet(t, s, 3)
+}
+
+func TestResponderOfAnotherRuleOnTheSameSwitchIsStillWaitedFor(t *testing.T) {
+	shortRepeats(t)
+	w := newWorld(t, func(c *Config) { c.DeleteHold = time.Hour; c.WaveTimeout = 50 * time.Millisecond })
+	s1, s2 := w.connect(oftest.New(1, "p1", "p2")), w.connect(oftest.New(2, "p1", "p2"))
+	w.want("a", responderRule(t, 1, "172.16.0.100"))
+	w.settled()
+	// A port that is missed keeps the old rule until after the new one has come.
+	w.want("b", rule(t, 1, `table=0,priority=5,in_port="p9",actions=drop`))
+	until(t, "the port is missed", func() bool { return len(w.engine.Waiting(Filter{})) == 1 })
+	r := responderRule(t, 1, "172.16.0.100")
+	r.Match.InPort = flow.NamedPort("p2")
+	w.want("a", r)
+	until(t, "both are there", func() bool { return len(s1.Rules()) == 2 })
+	s1.AddPort(9, "p9", true)
+	w.settled()
+	until(t, "the old rule is gone", func() bool { return len(s1.Rules()) == 2 && s1.Counts().FlowMods == 4 })
+	s1.Freeze()
+	r.Switch = 2
+	w.want("a", r)
+	until(t, "the responder is on the second", func() bool { return len(s2.Rules()) == 1 })
+	quiet(t, s2, 0)
+	s1.Thaw()
+	until(t, "announced from the second", func() bool { return s2.Counts().PacketOuts == 3 })
+}

@@ -10,13 +10,33 @@ import (
 )
 
 // ioTimeout bounds one exchange with a switch. A switch that does not answer for
-// so long loses its connection and is read anew when it comes back.
-const ioTimeout = 30 * time.Second
+// so long loses its connection and is read anew when it comes back. All of a
+// worker's exchanges together may take longer: much is to be sent, or one refusal
+// follows another.
+var ioTimeout = 30 * time.Second
+
+func readFlows(ctx context.Context, s Session, q openflow.FlowQuery) ([]openflow.FlowEntry, error) {
+	ctx, cancel := context.WithTimeout(ctx, ioTimeout)
+	defer cancel()
+	return s.Flows(ctx, q)
+}
+
+func readGroups(ctx context.Context, s Session) ([]openflow.GroupEntry, error) {
+	ctx, cancel := context.WithTimeout(ctx, ioTimeout)
+	defer cancel()
+	return s.Groups(ctx)
+}
+
+func sendBundle(ctx context.Context, s Session, msgs []openflow.Message) error {
+	ctx, cancel := context.WithTimeout(ctx, ioTimeout)
+	defer cancel()
+	return s.Bundle(ctx, msgs)
+}
 
 // run is the worker of a switch: the only goroutine that writes to it.
 func (t *target) run(ctx context.Context) {
-	audit := t.e.timer(t.e.cfg.AuditInterval, true)
-	full := t.e.timer(t.e.cfg.FullAuditInterval, true)
+	audit := spread(t.e.cfg.AuditInterval)
+	full := spread(t.e.cfg.FullAuditInterval)
 	alarm := time.NewTimer(time.Hour)
 	defer audit.Stop()
 	defer full.Stop()
@@ -66,8 +86,6 @@ func (t *target) work(ctx context.Context, wantAudit, wantFull bool) (next time.
 		// Nothing is known of what is wanted before the first plan.
 		return time.Time{}
 	}
-	ctx, cancel := context.WithTimeout(ctx, ioTimeout)
-	defer cancel()
 	var err error
 	switch {
 	case !synced:
@@ -77,8 +95,10 @@ func (t *target) work(ctx context.Context, wantAudit, wantFull bool) (next time.
 	default:
 		err = t.heal(ctx, s)
 	}
+	t.scheduleFreed(time.Now())
 	if err == nil {
 		err = t.flush(ctx, s)
+		t.scheduleFreed(time.Now())
 	}
 	if err != nil {
 		t.lost(s, err)
@@ -112,9 +132,15 @@ func (t *target) flush(ctx context.Context, s Session) error {
 			t.mu.Unlock()
 			return nil
 		}
+		if t.staged {
+			t.skipped = true
+			t.mu.Unlock()
+			return nil
+		}
 		gen := t.gen
 		ops, msgs := t.build(now)
 		if len(ops) == 0 {
+			t.forgive(now)
 			t.answered(gen)
 			t.mu.Unlock()
 			return nil
@@ -132,16 +158,17 @@ func (t *target) send(ctx context.Context, s Session, ops []op, msgs []openflow.
 	for len(ops) > 0 {
 		n := min(len(ops), maxBundle)
 		began := time.Now()
-		err := s.Bundle(ctx, msgs[:n])
+		err := sendBundle(ctx, s, msgs[:n])
 		now := time.Now()
 		var refused *openflow.BundleError
 		switch {
 		case err == nil:
 			t.e.metrics.bundle(now.Sub(began))
 			t.mu.Lock()
-			came, went := t.done(ops[:n], now)
+			came, went := t.done(ops[:n])
 			t.mu.Unlock()
 			t.answer(came, went, now)
+			t.scheduleFreed(now)
 			ops, msgs = ops[n:], msgs[n:]
 		case errors.As(err, &refused):
 			t.mu.Lock()
@@ -180,7 +207,7 @@ func (t *target) announceDue(ctx context.Context, s Session) (next time.Time) {
 	if len(t.aside) > 0 {
 		earlier(t.nextRetry(now))
 	}
-	if len(t.dirty) > 0 || len(t.dirtyGroups) > 0 || len(t.orphans) > 0 || len(t.orphanGrp) > 0 {
+	if len(t.dirty) > 0 || len(t.dirtyGroups) > 0 || len(t.orphans) > 0 || len(t.orphanGrp) > 0 || len(t.strays) > 0 {
 		// Deletes are held: look again when the holds end.
 		for _, end := range []time.Time{t.holdUntil(t.e.cfg.DeleteHold), t.upSince.Add(t.e.cfg.AssembleHold)} {
 			if end.After(now) {
