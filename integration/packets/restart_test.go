@@ -26,16 +26,19 @@ func newRestartWorld(t *testing.T) *world {
 	return w
 }
 
+// pulse is the time between two questions of a traffic.
+const pulse = 10 * time.Millisecond
+
 // traffic is what goes on while the server is away.
 type traffic struct{ ping, udp *probe.Stream }
 
 func (w *world) startTraffic(v vm) traffic {
 	w.t.Helper()
-	ping, err := probe.StartPing(w.Host(v.name).NS, internet, 10*time.Millisecond)
+	ping, err := probe.StartPing(w.Host(v.name).NS, internet, pulse)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	udp, err := probe.StartUDP(w.Host(v.name).NS, w.services.udp.Address, 10*time.Millisecond)
+	udp, err := probe.StartUDP(w.Host(v.name).NS, w.services.udp.Address, pulse)
 	if err != nil {
 		w.t.Fatal(err)
 	}
