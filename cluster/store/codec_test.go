@@ -129,7 +129,7 @@ func full() []model.Object {
 			PhysIntfs: []model.PhysicalIntf{{Network: "p", Intf: "eth0", PhysBridge: "of:3"}}, GatewayBridgeName: &text, InitRequest: 3},
 		&model.RouterStatus{Name: "r", Life: 1 << 62, Gateway: "g", GatewayWrite: 2, PeerIP: ip, PeerMAC: mac, PeerWrite: 3, Zone: 65535},
 		&model.LoadBalancerStatus{Name: "l", Life: 5, GroupID: 0x6bffffff},
-		&model.NodeStatus{Hostname: "h", Life: 6, State: model.NodeComplete, InitRequest: 7},
+		&model.NodeStatus{Hostname: "h", Life: 6, State: model.NodeComplete, InitRequest: 7, ExternalMAC: model.FirstExternalMAC},
 	}
 }
 
