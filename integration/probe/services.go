@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -132,24 +131,7 @@ func AskUDP(ctx context.Context, ns *netns.NS, localPort uint16, service netip.A
 	if localPort != 0 {
 		dialer.LocalAddr = &net.UDPAddr{Port: int(localPort)}
 	}
-	conn, err := dialIn(ctx, ns, &dialer, "udp4", service)
-	if err != nil {
-		return fmt.Errorf("ask UDP service %s from %s: %w", service, ns.Name, err)
-	}
-	defer func() { _ = conn.Close() }()
-	buffer := make([]byte, 64)
-	for ctx.Err() == nil {
-		if _, err := conn.Write([]byte("kvnet")); err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
-			return fmt.Errorf("ask UDP service %s: %w", service, err)
-		}
-		_ = conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
-		if _, err := conn.Read(buffer); err == nil {
-			return nil
-		} else if !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, syscall.ECONNREFUSED) {
-			return fmt.Errorf("read from UDP service %s: %w", service, err)
-		}
-	}
-	return fmt.Errorf("ask UDP service %s: no answer: %w", service, ctx.Err())
+	return askUDP(ctx, ns, &dialer, service)
 }
 
 // StartUDP asks a UDP echo service from ns once each pulse, until Stop.
