@@ -234,6 +234,9 @@ func (t *target) carryOut(ctx context.Context, s Session, a Adoption) (AdoptView
 		}
 	}
 	t.mu.Unlock()
+	if v.Matched == 0 {
+		return v, nil
+	}
 	t.e.log.Info("rules of a former controller are taken over", "switch", t.dpid,
 		"cookie", fmt.Sprintf("0x%016x/0x%016x", a.Cookie, a.Mask),
 		"replaced", v.Replaced, "removed", v.Removed, "groups", v.Groups, "added", v.Added)
