@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -99,7 +100,8 @@ func (s *Server) adopt(c *gin.Context) error {
 	}
 	var none faults // decodeEdge has found none
 	report, err := s.adopter.Adopt(c.Request.Context(), a.request(&none))
-	if refusal, ok := err.(AdoptRefusal); ok {
+	var refusal AdoptRefusal
+	if errors.As(err, &refusal) {
 		return badRequest("cookie: %s", refusal.Error())
 	}
 	if err != nil {

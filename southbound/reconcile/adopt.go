@@ -192,8 +192,7 @@ func (t *target) carryOut(ctx context.Context, s Session, a Adoption) (AdoptView
 		failed.Err = errNotConnected
 		return failed, nil
 	}
-	if a.DryRun {
-		v, _ := t.survey(flows, groups, a)
+	if v, _ := t.survey(flows, groups, a); a.DryRun || v.Matched == 0 {
 		t.mu.Unlock()
 		return v, nil
 	}
@@ -214,9 +213,7 @@ func (t *target) carryOut(ctx context.Context, s Session, a Adoption) (AdoptView
 	t.mu.Unlock()
 	t.announceYoung(young, now)
 
-	if v.Matched > 0 {
-		ops, msgs = insertTakeover(ops, msgs, a, unused)
-	}
+	ops, msgs = insertTakeover(ops, msgs, a, unused)
 	if v.Err, err = t.sendTakeover(ctx, s, ops, msgs); v.Err != nil || err != nil {
 		return v, err
 	}
@@ -234,9 +231,6 @@ func (t *target) carryOut(ctx context.Context, s Session, a Adoption) (AdoptView
 		}
 	}
 	t.mu.Unlock()
-	if v.Matched == 0 {
-		return v, nil
-	}
 	t.e.log.Info("rules of a former controller are taken over", "switch", t.dpid,
 		"cookie", fmt.Sprintf("0x%016x/0x%016x", a.Cookie, a.Mask),
 		"replaced", v.Replaced, "removed", v.Removed, "groups", v.Groups, "added", v.Added)

@@ -41,6 +41,7 @@ func (t *target) survey(flows []openflow.FlowEntry, groups []openflow.GroupEntry
 	}
 	v.Removed = v.Matched - v.Replaced
 	if v.Matched == 0 {
+		v.Added = 0 // nothing is done here
 		return v, nil
 	}
 	useNested(used, groups)
