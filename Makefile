@@ -51,7 +51,8 @@ demo:
 	@$(GO) run -buildvcs=false ./integration/cmd/demo -binary bin/kvnet
 
 .PHONY: bench
-bench:
+bench: build
+	@$(GO) run -buildvcs=false ./integration/cmd/bench -binary bin/kvnet
 	$(GO) test -run '^$$' -bench . -benchmem $(TESTFLAGS) $$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -rn1 dirname | sort -u)
 
 .PHONY: lint
