@@ -121,7 +121,7 @@ func (t *target) adopt(ctx context.Context, a Adoption) AdoptView {
 		select {
 		case <-ctx.Done():
 			return v
-		case <-time.After(50 * time.Millisecond):
+		case <-time.After(200 * time.Millisecond):
 		}
 	}
 }

@@ -3,6 +3,9 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"kvnet/southbound/flow"
@@ -327,16 +330,21 @@ func (t *target) sameEffect(c *cell, f *openflow.FlowEntry) bool {
 // checkOriginal blocks a switch that still holds rules of the original: nothing
 // is written there before they are taken over.
 func (t *target) checkOriginal(flows []openflow.FlowEntry) {
-	n := 0
+	n, apps := 0, map[uint64]bool{}
 	for i := range flows {
-		if fromOriginal(flows[i].Cookie) {
+		if c := flows[i].Cookie; fromOriginal(c) {
 			n++
+			apps[c>>48] = true
 		}
 	}
 	was := t.blocked
 	t.blocked = ""
 	if n > 0 {
-		t.blocked = fmt.Sprintf("the switch holds %d rules of ONOS (cookies with an application id); nothing is written before they are adopted", n)
+		var ids []string
+		for _, id := range slices.Sorted(maps.Keys(apps)) {
+			ids = append(ids, fmt.Sprintf("0x%04x", id))
+		}
+		t.blocked = fmt.Sprintf("the switch holds %d rules of ONOS (cookies with the application id %s); nothing is written before they are adopted (kvnet adopt)", n, strings.Join(ids, ", "))
 	}
 	if t.blocked != "" && was == "" {
 		t.e.log.Warn("switch is left alone", "switch", t.dpid, "reason", t.blocked)
