@@ -22,8 +22,10 @@ type Service struct {
 	close   func() error
 	done    sync.WaitGroup
 
-	mu    sync.Mutex
-	peers []netip.AddrPort
+	mu     sync.Mutex
+	peers  []netip.AddrPort
+	conns  map[net.Conn]bool // open ones
+	closed bool
 }
 
 // ServeTCP starts a TCP service at address that tells each client the address it
@@ -45,8 +47,8 @@ func ServeTCP(ns *netns.NS, address netip.AddrPort) (*Service, error) {
 			}
 			s.note(conn.RemoteAddr())
 			s.done.Go(func() {
-				defer func() { _ = conn.Close() }()
-				// A client that never leaves must not keep Close waiting.
+				defer s.hold(conn)()
+				// A client whose end nobody tells of must not stay for ever.
 				_ = conn.SetDeadline(time.Now().Add(time.Minute))
 				if _, err := fmt.Fprintf(conn, "%s\n", conn.RemoteAddr()); err == nil {
 					_, _ = io.Copy(conn, conn)
@@ -78,9 +80,34 @@ func ServeUDP(ns *netns.NS, address netip.AddrPort) (*Service, error) {
 	return s, nil
 }
 
-// Close ends the service.
+// hold keeps conn among the open ones until it is released.
+func (s *Service) hold(conn net.Conn) (release func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conns == nil {
+		s.conns = map[net.Conn]bool{}
+	}
+	s.conns[conn] = true
+	if s.closed {
+		_ = conn.Close()
+	}
+	return func() {
+		_ = conn.Close()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.conns, conn)
+	}
+}
+
+// Close ends the service with the connections that are still open.
 func (s *Service) Close() error {
 	err := s.close()
+	s.mu.Lock()
+	s.closed = true
+	for conn := range s.conns {
+		_ = conn.Close()
+	}
+	s.mu.Unlock()
 	s.done.Wait()
 	return err
 }
