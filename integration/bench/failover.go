@@ -112,11 +112,6 @@ func (w *world) bringBack(ctx context.Context) error {
 	if err := w.Node(lab.Gateway).StartSwitch(ctx); err != nil {
 		return err
 	}
-	for _, b := range []string{lab.BrInt, lab.BrTun} {
-		if err := w.Node(lab.Gateway).Reconnect(ctx, b); err != nil {
-			return err
-		}
-	}
 	if err := eventually(ctx, "the gateway is COMPLETE again", func() (bool, error) {
 		state, err := w.server.NodeState(ctx, lab.Gateway)
 		return state == "COMPLETE", err

@@ -25,17 +25,17 @@ func main() {
 	only := flag.String("only", bench.Parts, "letters of the figures to measure")
 	child := flag.Bool("child", false, "measure what the arguments say in this process and print it as JSON (used by this program)")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	if err := run(ctx, *binary, *only, *child, flag.Args()); err != nil {
+	if err := run(*binary, *only, *child, flag.Args()); err != nil {
 		fmt.Fprintf(os.Stderr, "The benchmark failed: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, binary, only string, child bool, args []string) error {
+func run(binary, only string, child bool, args []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	if child {
 		return bench.RunChild(ctx, os.Stdout, args)
 	}
