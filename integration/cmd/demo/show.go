@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -13,6 +14,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 
 	"kvnet/integration/lab"
+	"kvnet/integration/ovs"
 	"kvnet/integration/probe"
 	"kvnet/integration/server"
 )
@@ -126,4 +128,52 @@ func (d *demo) showRules(ctx context.Context) error {
 		return fmt.Errorf("decode the rules: %w", err)
 	}
 	return d.findAll(ctx, report.Flows)
+}
+
+// findAll prints rules and groups by owner and finds each on gw1's br-int.
+func (d *demo) findAll(ctx context.Context, flows []server.Flow) error {
+	if len(flows) == 0 {
+		return errors.New("there are none")
+	}
+	rules, err := d.lab.Node(lab.Gateway).Flows(ctx, lab.BrInt)
+	if err != nil {
+		return err
+	}
+	groups, err := d.lab.Node(lab.Gateway).Groups(ctx, lab.BrInt)
+	if err != nil {
+		return err
+	}
+	held := map[string]bool{}
+	for _, f := range rules {
+		held[f.String()] = true
+	}
+	for _, g := range groups {
+		held[fmt.Sprint(g)] = true
+	}
+	owner := ""
+	for _, f := range flows {
+		if f.Owner != owner {
+			owner = f.Owner
+			fmt.Printf("   %s\n", owner)
+		}
+		fmt.Printf("     %s\n", f.Rule)
+		text, err := normalised(f.Rule)
+		if err != nil {
+			return err
+		}
+		if f.State != "installed" || !held[text] {
+			return fmt.Errorf("the rule is %s and not on the switch as ovs-ofctl prints it", f.State)
+		}
+	}
+	d.ok("ovs-ofctl shows all %d of them on br-int of %s", len(flows), lab.Gateway)
+	return nil
+}
+
+// normalised is the text of a rule or group without the order of its words.
+func normalised(text string) (string, error) {
+	if g, err := ovs.ParseGroup(text); err == nil {
+		return fmt.Sprint(g), nil
+	}
+	rule, err := ovs.ParseFlow(text)
+	return rule.String(), err
 }
