@@ -110,6 +110,11 @@ func TestAdoptionLosesNoPacket(t *testing.T) {
 		t.Errorf("the balancer lost packets: %s", r)
 	}
 	w.expectAdopted(kept, done)
+	for line := range strings.Lines(done) {
+		if f := strings.Fields(line); len(f) == 6 && (f[3] != "1" || f[5] != "0") {
+			t.Errorf("more is removed than what was left behind, or something is added: %s", line)
+		}
+	}
 	if t.Failed() {
 		t.Logf("dry run:\n%s\nadoption:\n%s", dry, done)
 	}

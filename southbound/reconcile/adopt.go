@@ -99,7 +99,7 @@ func (e *Engine) Adopt(ctx context.Context, a Adoption) ([]AdoptView, error) {
 // adopt has the worker do it, again and again while kvnet's own rules are not
 // complete.
 func (t *target) adopt(ctx context.Context, a Adoption) AdoptView {
-	v := AdoptView{DPID: t.dpid, Err: errIncomplete}
+	v := AdoptView{DPID: t.dpid}
 	for {
 		x := &takeover{a, make(chan AdoptView, 1)}
 		t.mu.Lock()
@@ -109,13 +109,14 @@ func (t *target) adopt(ctx context.Context, a Adoption) AdoptView {
 		select {
 		case v = <-x.answer:
 		case <-ctx.Done():
-			if t.withdraw(x) {
-				v.Err = fmt.Errorf("the switch has not been asked in time, nothing is changed: %w", ctx.Err())
-			} else {
+			switch {
+			case !t.withdraw(x):
 				v = <-x.answer // it is being carried out, within the limits of the worker
+			case v.Err == nil:
+				v.Err = fmt.Errorf("the switch has not been asked in time, nothing is changed: %w", ctx.Err())
 			}
 		}
-		if !errors.Is(v.Err, errIncomplete) {
+		if !errors.Is(v.Err, errIncomplete) || ctx.Err() != nil {
 			return v
 		}
 		select {

@@ -334,6 +334,18 @@ func TestAdoptionOfAnUnknownSwitchSaysSo(t *testing.T) {
 	}
 }
 
+func TestKeyOfAnUnreadableRuleIsThatOfItsMatch(t *testing.T) {
+	r := rule(t, 1, drop1)
+	e, err := openflow.EncodeRule(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := openflow.FlowEntry{Table: e.Table, Priority: e.Priority, MatchBytes: e.Match, DecodeErr: errors.New("unknown")}
+	if k := keyOf(&f); k != r.Key() {
+		t.Errorf("key %+v, want %+v", k, r.Key())
+	}
+}
+
 func TestGroupsOfUnreadableRulesStay(t *testing.T) {
 	f := openflow.FlowEntry{DecodeErr: errors.New("unknown"), InstructionBytes: []byte{
 		0, 4, 0, 24, 0, 0, 0, 0, 0xff, 0xff, 0, 8, 0, 0, 0, 1, 0, 22, 0, 8, 0, 0, 0, 5,

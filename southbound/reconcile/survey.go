@@ -6,6 +6,7 @@ import (
 
 	"kvnet/southbound/flow"
 	"kvnet/southbound/openflow"
+	"kvnet/southbound/openflow/wire"
 )
 
 // survey counts what an adoption does on a switch that holds these rules and
@@ -29,10 +30,7 @@ func (t *target) survey(flows []openflow.FlowEntry, groups []openflow.GroupEntry
 			continue
 		}
 		v.Matched++
-		if f.DecodeErr != nil {
-			continue // kvnet has no such rule
-		}
-		if c := wanted[f.Rule.Key()]; c != nil {
+		if c := wanted[keyOf(f)]; c != nil {
 			v.Replaced++
 			if !c.have || c.dirty {
 				v.Added--
@@ -54,6 +52,18 @@ func (t *target) survey(flows []openflow.FlowEntry, groups []openflow.GroupEntry
 	slices.Sort(unused)
 	v.Groups = len(unused)
 	return v, unused
+}
+
+// keyOf is the key of a rule, also if kvnet can't read what the rule does.
+func keyOf(f *openflow.FlowEntry) flow.Key {
+	if f.DecodeErr == nil {
+		return f.Rule.Key()
+	}
+	m, err := wire.DecodeMatch(f.MatchBytes)
+	if err != nil {
+		return flow.Key{} // kvnet has no such rule
+	}
+	return flow.Key{Table: f.Table, Priority: f.Priority, Match: m}
 }
 
 // useNested adds the groups that used groups and kvnet's own lead to.
