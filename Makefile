@@ -39,6 +39,10 @@ test-integration: build
 	@[ "$$(id -u)" = 0 ] || echo 'The packet, golden and wire tests make network namespaces and switches, which needs root: run make test as root.' >&2
 	$(GO) test -race -p 1 -count 1 -timeout 25m $(TESTFLAGS) $(INTEGRATION)
 
+.PHONY: test-lb-minute
+test-lb-minute: deps build
+	$(GO) test -race -count 1 -timeout 10m -v ./integration/packets -run '^TestLB$$/.*/under_traffic' -updating 1m
+
 .PHONY: demo
 demo:
 	@[ "$$(id -u)" = 0 ] || { echo 'The demo makes network namespaces and switches, which needs root: run make demo as root.' >&2; exit 1; }
@@ -47,7 +51,8 @@ demo:
 	@$(GO) run -buildvcs=false ./integration/cmd/demo -binary bin/kvnet
 
 .PHONY: bench
-bench:
+bench: build
+	@$(GO) run -buildvcs=false ./integration/cmd/bench -binary bin/kvnet
 	$(GO) test -run '^$$' -bench . -benchmem $(TESTFLAGS) $$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -rn1 dirname | sort -u)
 
 .PHONY: lint

@@ -43,7 +43,7 @@ func root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(serverCommand(), clusterCommand())
+	cmd.AddCommand(serverCommand(), clusterCommand(), adoptCommand())
 	return cmd
 }
 

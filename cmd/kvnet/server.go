@@ -97,7 +97,7 @@ func run(ctx context.Context, c *config, log *slog.Logger) (err error) {
 	registry.MustRegister(collector{s})
 
 	api, err := rest.New(rest.Config{
-		Listen: c.restListen, MetricsListen: c.metricsListen, Store: s.store, DB: s.db, Inspector: inspector{s}, Epochs: epochs{s},
+		Listen: c.restListen, MetricsListen: c.metricsListen, Store: s.store, DB: s.db, Inspector: inspector{s}, Epochs: epochs{s}, Adopter: adopter{s},
 		Accounts: rest.AccountsConfig{UsersFile: c.usersFile, AllowDefaults: c.allowDefaultAccounts},
 		Logger:   log, Registry: registry, Version: version,
 	})

@@ -37,13 +37,23 @@ type bridge struct {
 
 // add makes the bridge of a device with its ports, and lets it connect.
 func (s *switches) add(ctx context.Context, id model.DPID, ports map[string]uint32) error {
+	_, err := s.addThen(ctx, id, ports, nil)
+	return err
+}
+
+// addThen adds a bridge and, if there is something to do with it before it may
+// connect, does that.
+func (s *switches) addThen(ctx context.Context, id model.DPID, ports map[string]uint32, first func(bridge) error) (bridge, error) {
 	m, err := s.machineFor(ctx, ports)
 	if err != nil {
-		return err
+		return bridge{}, err
 	}
 	b := bridge{m, fmt.Sprintf("br-%x", uint64(id))}
 	if _, err := s.relay.Listen(id.String(), "unix", m.ControllerSocket(b.name)); err != nil {
-		return err
+		return b, err
+	}
+	if first != nil {
+		s.relay.Hold(id.String())
 	}
 	spec := ovs.Bridge{Name: b.name, DPID: id, Controlled: true}
 	for _, name := range slices.Sorted(maps.Keys(ports)) {
@@ -52,10 +62,16 @@ func (s *switches) add(ctx context.Context, id model.DPID, ports map[string]uint
 		spec.Ports = append(spec.Ports, ovs.Port{Name: name, Kind: ovs.Patch, Peer: "nowhere", Number: ports[name]})
 	}
 	if err := m.AddBridge(ctx, spec); err != nil {
-		return err
+		return b, err
 	}
 	s.bridges[id] = b
-	return nil
+	if first == nil {
+		return b, nil
+	}
+	if err := first(b); err != nil {
+		return b, err
+	}
+	return b, s.cut(ctx, id, false)
 }
 
 // cut keeps a bridge from the server, and lets it connect again.

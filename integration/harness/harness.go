@@ -160,6 +160,13 @@ func StartFlat(t testing.TB, ctx context.Context, c lab.FlatConfig, o Options) *
 	return f
 }
 
+// In is the same lab for a subtest, whose faults are then its own.
+func (f *Flat) In(t testing.TB) *Flat {
+	rig := *f.Rig
+	rig.t = t
+	return &Flat{Flat: f.Flat, Rig: &rig}
+}
+
 // WaitComplete waits until all nodes are COMPLETE.
 func (f *Flat) WaitComplete(ctx context.Context) {
 	f.t.Helper()

@@ -3,7 +3,9 @@ package ovs
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -65,4 +67,40 @@ func (i *Instance) Groups(ctx context.Context, bridge string) ([]Group, error) {
 		groups = append(groups, g)
 	}
 	return groups, nil
+}
+
+var (
+	bucketPackets = regexp.MustCompile(`bucket\d+:packet_count=(\d+)`)
+	newAddress    = regexp.MustCompile(`set_field:([0-9.]+)->ip_dst`)
+)
+
+// BucketPackets are the packets that each bucket of a group has sent, in the
+// group's order.
+func (i *Instance) BucketPackets(ctx context.Context, bridge, group string) ([]uint64, error) {
+	out, err := i.Ofctl(ctx, nil, "dump-group-stats", bridge, "group_id="+group)
+	if err != nil {
+		return nil, err
+	}
+	var counts []uint64
+	for _, m := range bucketPackets.FindAllStringSubmatch(out, -1) {
+		n, err := strconv.ParseUint(m[1], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("group statistics %q: %w", out, err)
+		}
+		counts = append(counts, n)
+	}
+	return counts, nil
+}
+
+// Targets are the IPv4 addresses that the buckets write into packets, sorted as
+// texts.
+func (g Group) Targets() []string {
+	var targets []string
+	for _, b := range g.Buckets {
+		for _, m := range newAddress.FindAllStringSubmatch(b, -1) {
+			targets = append(targets, m[1])
+		}
+	}
+	slices.Sort(targets)
+	return targets
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,8 +22,10 @@ type Service struct {
 	close   func() error
 	done    sync.WaitGroup
 
-	mu    sync.Mutex
-	peers []netip.AddrPort
+	mu     sync.Mutex
+	peers  []netip.AddrPort
+	conns  map[net.Conn]bool // open ones
+	closed bool
 }
 
 // ServeTCP starts a TCP service at address that tells each client the address it
@@ -46,8 +47,8 @@ func ServeTCP(ns *netns.NS, address netip.AddrPort) (*Service, error) {
 			}
 			s.note(conn.RemoteAddr())
 			s.done.Go(func() {
-				defer func() { _ = conn.Close() }()
-				// A client that never leaves must not keep Close waiting.
+				defer s.hold(conn)()
+				// A client whose end nobody tells of must not stay for ever.
 				_ = conn.SetDeadline(time.Now().Add(time.Minute))
 				if _, err := fmt.Fprintf(conn, "%s\n", conn.RemoteAddr()); err == nil {
 					_, _ = io.Copy(conn, conn)
@@ -79,9 +80,34 @@ func ServeUDP(ns *netns.NS, address netip.AddrPort) (*Service, error) {
 	return s, nil
 }
 
-// Close ends the service.
+// hold keeps conn among the open ones until it is released.
+func (s *Service) hold(conn net.Conn) (release func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conns == nil {
+		s.conns = map[net.Conn]bool{}
+	}
+	s.conns[conn] = true
+	if s.closed {
+		_ = conn.Close()
+	}
+	return func() {
+		_ = conn.Close()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.conns, conn)
+	}
+}
+
+// Close ends the service with the connections that are still open.
 func (s *Service) Close() error {
 	err := s.close()
+	s.mu.Lock()
+	s.closed = true
+	for conn := range s.conns {
+		_ = conn.Close()
+	}
+	s.mu.Unlock()
 	s.done.Wait()
 	return err
 }
@@ -132,24 +158,7 @@ func AskUDP(ctx context.Context, ns *netns.NS, localPort uint16, service netip.A
 	if localPort != 0 {
 		dialer.LocalAddr = &net.UDPAddr{Port: int(localPort)}
 	}
-	conn, err := dialIn(ctx, ns, &dialer, "udp4", service)
-	if err != nil {
-		return fmt.Errorf("ask UDP service %s from %s: %w", service, ns.Name, err)
-	}
-	defer func() { _ = conn.Close() }()
-	buffer := make([]byte, 64)
-	for ctx.Err() == nil {
-		if _, err := conn.Write([]byte("kvnet")); err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
-			return fmt.Errorf("ask UDP service %s: %w", service, err)
-		}
-		_ = conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
-		if _, err := conn.Read(buffer); err == nil {
-			return nil
-		} else if !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, syscall.ECONNREFUSED) {
-			return fmt.Errorf("read from UDP service %s: %w", service, err)
-		}
-	}
-	return fmt.Errorf("ask UDP service %s: no answer: %w", service, ctx.Err())
+	return askUDP(ctx, ns, &dialer, service)
 }
 
 // StartUDP asks a UDP echo service from ns once each pulse, until Stop.

@@ -36,7 +36,10 @@ type Config struct {
 	DB        *state.DB
 	Inspector Inspector
 	// Epochs raises the epoch on request; nil: there is no such call.
-	Epochs   Epochs
+	Epochs Epochs
+	// Adopter takes over what a former controller has left; nil: there is no such
+	// call.
+	Adopter  Adopter
 	Accounts AccountsConfig
 
 	// Logger gets the audit log of writes, and what goes wrong. Default

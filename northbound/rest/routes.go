@@ -60,6 +60,7 @@ func (s *Server) table() []route {
 		s.mm5Routes(),
 		s.inspectRoutes(),
 		s.epochRoutes(),
+		s.adoptRoutes(),
 	)
 }
 

@@ -21,6 +21,7 @@ type Server struct {
 	db        *state.DB
 	inspector Inspector
 	epochs    Epochs
+	adopter   Adopter
 	auth      *authenticator
 	metrics   *metrics
 	limits    Limits
@@ -54,7 +55,7 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("register the metrics of REST: %w", err)
 	}
 	s := &Server{
-		log: c.Logger, store: c.Store, db: c.DB, inspector: c.Inspector, epochs: c.Epochs,
+		log: c.Logger, store: c.Store, db: c.DB, inspector: c.Inspector, epochs: c.Epochs, adopter: c.Adopter,
 		auth: auth, metrics: m, limits: c.Limits,
 		bodies:  budget{limit: c.Limits.Bodies},
 		readers: make(chan struct{}, c.Limits.Concurrent),

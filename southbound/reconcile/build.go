@@ -43,6 +43,8 @@ const (
 	opGroupDelete
 	opOrphanGroup
 	opAnnounce
+	opForeign // rules of the former controller
+	opForeignGroup
 )
 
 // build collects what the switch must be told, in the order of one change: group
@@ -215,20 +217,26 @@ func (t *target) buildStrays(add func(op, openflow.Message)) {
 	if len(t.strays) == 0 {
 		return
 	}
-	wanted := map[flow.Key]struct{}{}
-	t.all(func(c *cell) {
-		if c.winner() != nil && c.missing == "" {
-			k := c.key
-			k.Match, _ = t.ports.match(k.Match)
-			wanted[k] = struct{}{}
-		}
-	})
+	wanted := t.wanted()
 	for _, s := range t.strays {
 		if _, ok := wanted[s.key]; !ok {
 			add(op{kind: opStray}, openflow.DeleteStrict(s.e))
 		}
 	}
 	t.strays = nil
+}
+
+// wanted are the cells whose rules should be on the switch, by their keys there.
+func (t *target) wanted() map[flow.Key]*cell {
+	out := map[flow.Key]*cell{}
+	t.all(func(c *cell) {
+		if c.winner() != nil && c.missing == "" {
+			k := c.key
+			k.Match, _ = t.ports.match(k.Match)
+			out[k] = c
+		}
+	})
+	return out
 }
 
 // inherit takes over the rule that a cell wants, if the switch has it for another

@@ -45,7 +45,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 var opNames = map[opKind]string{
 	opGroupAdd: "group_add", opGroupModify: "group_modify", opFlowAdd: "flow_add", opFlowDelete: "flow_delete",
 	opFlowClean: "flow_delete", opOrphan: "flow_delete", opStray: "flow_delete", opGroupDelete: "group_delete",
-	opOrphanGroup: "group_delete", opAnnounce: "packet_out",
+	opOrphanGroup: "group_delete", opAnnounce: "packet_out", opForeign: "flow_delete", opForeignGroup: "group_delete",
 }
 
 func (m *Metrics) message(k opKind) { m.messages.WithLabelValues(opNames[k]).Inc() }

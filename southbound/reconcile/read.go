@@ -3,6 +3,9 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"kvnet/southbound/flow"
@@ -17,13 +20,9 @@ var (
 // sync reads everything that a switch holds when its session begins, so that only
 // the difference is sent.
 func (t *target) sync(ctx context.Context, s Session) error {
-	flows, err := readFlows(ctx, s, allFlows)
+	flows, groups, err := t.read(ctx, s)
 	if err != nil {
-		return fmt.Errorf("read the rules of switch %s: %w", t.dpid, err)
-	}
-	groups, err := readGroups(ctx, s)
-	if err != nil {
-		return fmt.Errorf("read the groups of switch %s: %w", t.dpid, err)
+		return err
 	}
 	now := time.Now()
 	t.mu.Lock()
@@ -31,6 +30,28 @@ func (t *target) sync(ctx context.Context, s Session) error {
 		t.mu.Unlock()
 		return nil
 	}
+	r := t.begin(flows, groups, now)
+	t.mu.Unlock()
+	t.announceYoung(r, now)
+	return nil
+}
+
+// read reads all rules and groups of a switch, those of others too.
+func (t *target) read(ctx context.Context, s Session) ([]openflow.FlowEntry, []openflow.GroupEntry, error) {
+	flows, err := readFlows(ctx, s, allFlows)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the rules of switch %s: %w", t.dpid, err)
+	}
+	groups, err := readGroups(ctx, s)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the groups of switch %s: %w", t.dpid, err)
+	}
+	return flows, groups, nil
+}
+
+// begin starts anew from what was read; called with t.mu held and no message in
+// flight.
+func (t *target) begin(flows []openflow.FlowEntry, groups []openflow.GroupEntry, now time.Time) readResult {
 	t.checkOriginal(flows)
 	t.loadPorts()
 	clear(t.aside)
@@ -57,19 +78,24 @@ func (t *target) sync(ctx context.Context, s Session) error {
 		t.renewGroup(g)
 	}
 	r := t.takeIn(flows, groups, true)
-	t.warnForeign(flows)
+	if t.blocked == "" {
+		t.warnForeign(flows)
+	}
 	clear(t.suspects)
 	t.synced, t.recheck = true, false
-	t.mu.Unlock()
-
 	t.e.log.Debug("switch read", "switch", t.dpid, "rules", len(flows), "groups", len(groups), "to_repair", r.repairs)
+	return r
+}
+
+// announceYoung announces again what was announced shortly before the switch was
+// read.
+func (t *target) announceYoung(r readResult, now time.Time) {
 	for _, y := range r.responders {
 		wait := t.e.announcer.came(y.key, t, y.c, false)
 		if y.young && !wait {
 			t.schedule(y.c, now)
 		}
 	}
-	return nil
 }
 
 // loadPorts takes the switch's ports from the state; called with t.mu held.
@@ -304,16 +330,21 @@ func (t *target) sameEffect(c *cell, f *openflow.FlowEntry) bool {
 // checkOriginal blocks a switch that still holds rules of the original: nothing
 // is written there before they are taken over.
 func (t *target) checkOriginal(flows []openflow.FlowEntry) {
-	n := 0
+	n, apps := 0, map[uint64]bool{}
 	for i := range flows {
-		if fromOriginal(flows[i].Cookie) {
+		if c := flows[i].Cookie; fromOriginal(c) {
 			n++
+			apps[c>>48] = true
 		}
 	}
 	was := t.blocked
 	t.blocked = ""
 	if n > 0 {
-		t.blocked = fmt.Sprintf("the switch holds %d rules of ONOS (cookies with an application id); nothing is written before they are adopted", n)
+		var ids []string
+		for _, id := range slices.Sorted(maps.Keys(apps)) {
+			ids = append(ids, fmt.Sprintf("0x%04x", id))
+		}
+		t.blocked = fmt.Sprintf("the switch holds %d rules of ONOS (cookies with the application id %s); nothing is written before they are adopted (kvnet adopt)", n, strings.Join(ids, ", "))
 	}
 	if t.blocked != "" && was == "" {
 		t.e.log.Warn("switch is left alone", "switch", t.dpid, "reason", t.blocked)

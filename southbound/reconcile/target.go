@@ -65,8 +65,9 @@ type target struct {
 	gen       uint64 // of the last request
 	waiters   []waiter
 	sched     []scheduled
-	freed     []deferred // announcements that no longer wait, to be scheduled without t.mu
-	installed int        // rules of kvnet's that the switch holds
+	takeovers []*takeover // asked for and not yet answered
+	freed     []deferred  // announcements that no longer wait, to be scheduled without t.mu
+	installed int         // rules of kvnet's that the switch holds
 	groupsIn  int
 	conflicts int // claims that lose
 }

@@ -47,6 +47,7 @@ func (t *target) run(ctx context.Context) {
 		case <-ctx.Done():
 			t.mu.Lock()
 			t.answered(t.gen)
+			t.refuseTakeovers(errStopped)
 			t.mu.Unlock()
 			return
 		case <-t.signal:
@@ -79,6 +80,7 @@ func (t *target) work(ctx context.Context, wantAudit, wantFull bool) (next time.
 	if s == nil {
 		t.mu.Lock()
 		t.answered(t.gen)
+		t.refuseTakeovers(errNotConnected)
 		t.mu.Unlock()
 		return time.Time{}
 	}
@@ -98,6 +100,10 @@ func (t *target) work(ctx context.Context, wantAudit, wantFull bool) (next time.
 	t.scheduleFreed(time.Now())
 	if err == nil {
 		err = t.flush(ctx, s)
+		t.scheduleFreed(time.Now())
+	}
+	if err == nil {
+		err = t.takeOver(ctx, s)
 		t.scheduleFreed(time.Now())
 	}
 	if err != nil {

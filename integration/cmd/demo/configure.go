@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,8 @@ const (
 
 var vms = []struct{ name, worker, mac, ip string }{
 	{"vm1", "w1", "fa:16:3e:00:00:31", "192.168.10.31"},
-	{"vm2", "w1", "fa:16:3e:00:00:32", "192.168.10.32"},
+	{"vm2", "w2", "fa:16:3e:00:00:32", "192.168.10.32"},
+	{"vm3", "w1", "fa:16:3e:00:00:33", "192.168.10.33"},
 }
 
 // The bodies of the REST calls, in the order in which one reads them.
@@ -46,6 +48,7 @@ type (
 		Name       string       `json:"name"`
 		MAC        string       `json:"mac"`
 		EnableSNAT bool         `json:"enableSnat"`
+		Gateway    string       `json:"gateway"`
 		Internal   []string     `json:"internal"`
 		External   externalBody `json:"external"`
 		Peer       peerBody     `json:"peerRouter"`
@@ -63,6 +66,25 @@ type (
 		MAC       string `json:"macAddress"`
 		IP        string `json:"ipAddress"`
 		DeviceID  string `json:"deviceId"`
+	}
+	balancerBody struct {
+		Name      string     `json:"name"`
+		VIP       string     `json:"vip"`
+		NetworkID string     `json:"networkId"`
+		Members   []string   `json:"members"`
+		Rules     []ruleBody `json:"rules"`
+	}
+	ruleBody struct {
+		Protocol string `json:"protocol"`
+		Min      int    `json:"portRangeMin,omitempty"`
+		Max      int    `json:"portRangeMax,omitempty"`
+	}
+	floatingIPBody struct {
+		ID          string `json:"id"`
+		RouterName  string `json:"routerName"`
+		NetworkName string `json:"networkName"`
+		FloatingIP  string `json:"floatingIp"`
+		FixedIP     string `json:"fixedIp"`
 	}
 )
 
@@ -82,7 +104,7 @@ func (d *demo) configure(ctx context.Context) error {
 		{server.NetworkingPath + "/network", flat("ext", "172.16.0")},
 		{server.NetworkingPath + "/network", flat("flat1", "192.168.10")},
 		{server.NetworkingPath + "/router", routerBody{
-			routerName, routerMAC, true, []string{"flat1"}, externalBody{routerIP, "ext"}, peerBody{lab.PeerIP},
+			routerName, routerMAC, true, lab.Gateway, []string{"flat1"}, externalBody{routerIP, "ext"}, peerBody{lab.PeerIP},
 		}},
 	}
 	for _, v := range vms {
@@ -91,15 +113,21 @@ func (d *demo) configure(ctx context.Context) error {
 		}})
 	}
 	for _, w := range writes {
-		body, err := json.Marshal(w.body)
-		if err != nil {
-			return fmt.Errorf("encode body: %w", err)
-		}
-		if _, err := d.curl(ctx, http.MethodPost, w.path, string(body)); err != nil {
+		if err := d.write(ctx, http.MethodPost, w.path, w.body); err != nil {
 			return err
 		}
 	}
 	return d.awaitNodes(ctx)
+}
+
+// write sends a body by curl.
+func (d *demo) write(ctx context.Context, method, path string, body any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("encode body: %w", err)
+	}
+	_, err = d.curl(ctx, method, path, string(text))
+	return err
 }
 
 // curl shows a curl command, runs it, and shows and returns what came back.
@@ -127,9 +155,9 @@ func (d *demo) curl(ctx context.Context, method, path, body string) (string, err
 	return answer, nil
 }
 
-// awaitNodes waits until kvnet has found all bridges of both nodes.
+// awaitNodes waits until kvnet has found all bridges of all nodes.
 func (d *demo) awaitNodes(ctx context.Context) error {
-	for _, node := range append([]string{lab.Gateway}, d.lab.Workers...) {
+	for _, node := range slices.Concat(d.lab.Gateways, d.lab.Workers) {
 		if err := await(ctx, "node "+node, func() error {
 			state, err := d.server.NodeState(ctx, node)
 			if err == nil && state != "COMPLETE" {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"kvnet/integration/lab"
+	"kvnet/integration/probe"
 	"kvnet/integration/relay"
 	"kvnet/integration/server"
 )
@@ -58,6 +59,11 @@ func run(binary string) (err error) {
 		d.showPeer,
 		d.showPackets,
 		d.showRules,
+		d.showBalancer,
+		d.showMembers,
+		d.showBalancerRules,
+		d.showHealing,
+		d.showFailOver,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -72,11 +78,16 @@ type demo struct {
 	server *server.Server
 	relay  *relay.Relay
 	step   int
+
+	services map[string]*probe.Service // of the balancer's members, by VM
 }
 
 // close stops and removes what there is.
 func (d *demo) close() error {
 	var errs []error
+	for _, s := range d.services {
+		errs = append(errs, s.Close())
+	}
 	if d.server != nil {
 		errs = append(errs, d.server.Stop(), d.server.CheckLog())
 	}
@@ -91,19 +102,25 @@ func (d *demo) close() error {
 
 func (d *demo) buildLab(ctx context.Context) (err error) {
 	d.say("Build a data centre in miniature", `
-Each machine is a network namespace; gw1 and w1 run an Open vSwitch of their own.
+Each machine is a network namespace; gateways and workers run an Open vSwitch each.
 
-   vm1 ─┐                                                     203.0.113.5
-   vm2 ─┴ br-int w1 ── provider LAN ── br-int gw1 ── br-external ── ext
-  192.168.10.0/24                                   172.16.0.0/24  172.16.0.1
+   vm1 ─┬ br-int w1 ─┐                  ┌─ br-int gw1 ── br-external ─┐    203.0.113.5
+   vm3 ─┘            ├── provider LAN ──┤                             ├──── ext
+   vm2 ── br-int w2 ─┘                  └─ br-int gw2 ── br-external ─┘   172.16.0.1
+        192.168.10.0/24                                  172.16.0.0/24
 `)
-	if d.lab, err = lab.NewFlat(ctx, lab.FlatConfig{Workers: 1, ControlledPhysical: true}); err != nil {
+	if d.lab, err = lab.NewFlat(ctx, lab.FlatConfig{Workers: 2, Gateways: 2, ControlledPhysical: true}); err != nil {
 		return err
 	}
 	for _, v := range vms {
 		if _, err := d.lab.AddVM(ctx, v.worker, lab.HostConfig{Name: v.name, MAC: v.mac, Address: v.ip + "/24", Gateway: networkGateway}); err != nil {
 			return err
 		}
+	}
+	// Linux keeps a young entry of its ARP table for 1 s against a later answer. When
+	// a gateway dies the gap is to be kvnet's alone.
+	if err := d.lab.Host(lab.External).Command(ctx, "sysctl", "-q", "net.ipv4.neigh.eth0.locktime=0").Run(); err != nil {
+		return fmt.Errorf("configure ext: %w", err)
 	}
 	d.ok("%d bridges wait for a controller, %d VMs are plugged in", len(d.lab.Controlled), len(vms))
 	return nil
@@ -114,7 +131,7 @@ func (d *demo) startServer(ctx context.Context, binary string) (err error) {
 	if binary, err = filepath.Abs(binary); err != nil {
 		return fmt.Errorf("find the binary: %w", err)
 	}
-	if d.server, err = server.New(server.Config{Binary: binary, Dir: filepath.Join(d.lab.Dir, "server"), Name: "demo"}); err != nil {
+	if d.server, err = server.New(server.Config{Binary: binary, Dir: filepath.Join(d.lab.Dir, "server"), Name: "demo", AuditInterval: 2 * time.Second}); err != nil {
 		return err
 	}
 	command("kvnet", d.server.Arguments()...)

@@ -41,7 +41,7 @@ func (d *demo) showPeer(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("     %s\n", answer)
-	d.ok("%s is at %s, and %s was elected as the router's gateway", lab.PeerIP, lab.PeerMAC, lab.Gateway)
+	d.ok("%s is at %s, and %s is the router's gateway", lab.PeerIP, lab.PeerMAC, lab.Gateway)
 	return nil
 }
 
@@ -127,10 +127,19 @@ func (d *demo) showRules(ctx context.Context) error {
 	if err := json.Unmarshal([]byte(answer), &report); err != nil {
 		return fmt.Errorf("decode the rules: %w", err)
 	}
-	if len(report.Flows) == 0 {
-		return errors.New("the router has no rules")
+	return d.findAll(ctx, report.Flows)
+}
+
+// findAll prints rules and groups by owner and finds each on gw1's br-int.
+func (d *demo) findAll(ctx context.Context, flows []server.Flow) error {
+	if len(flows) == 0 {
+		return errors.New("there are none")
 	}
 	rules, err := d.lab.Node(lab.Gateway).Flows(ctx, lab.BrInt)
+	if err != nil {
+		return err
+	}
+	groups, err := d.lab.Node(lab.Gateway).Groups(ctx, lab.BrInt)
 	if err != nil {
 		return err
 	}
@@ -138,21 +147,33 @@ func (d *demo) showRules(ctx context.Context) error {
 	for _, f := range rules {
 		held[f.String()] = true
 	}
+	for _, g := range groups {
+		held[fmt.Sprint(g)] = true
+	}
 	owner := ""
-	for _, f := range report.Flows {
+	for _, f := range flows {
 		if f.Owner != owner {
 			owner = f.Owner
 			fmt.Printf("   %s\n", owner)
 		}
 		fmt.Printf("     %s\n", f.Rule)
-		rule, err := ovs.ParseFlow(f.Rule)
+		text, err := normalised(f.Rule)
 		if err != nil {
 			return err
 		}
-		if f.State != "installed" || !held[rule.String()] {
+		if f.State != "installed" || !held[text] {
 			return fmt.Errorf("the rule is %s and not on the switch as ovs-ofctl prints it", f.State)
 		}
 	}
-	d.ok("ovs-ofctl shows all %d of them on br-int of %s", len(report.Flows), lab.Gateway)
+	d.ok("ovs-ofctl shows all %d of them on br-int of %s", len(flows), lab.Gateway)
 	return nil
+}
+
+// normalised is the text of a rule or group without the order of its words.
+func normalised(text string) (string, error) {
+	if g, err := ovs.ParseGroup(text); err == nil {
+		return fmt.Sprint(g), nil
+	}
+	rule, err := ovs.ParseFlow(text)
+	return rule.String(), err
 }

@@ -1,0 +1,117 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"kvnet/model"
+)
+
+// Adopter takes over what a former controller has left on the switches.
+type Adopter interface {
+	// Adopt does it, or with DryRun only counts. An error of type AdoptRefusal
+	// says that the request can't be meant.
+	Adopt(ctx context.Context, r AdoptRequest) (AdoptReport, error)
+}
+
+// AdoptRequest says which rules are taken over: those whose cookie is equal to
+// Cookie under Mask.
+type AdoptRequest struct {
+	Cookie, Mask uint64
+	Switch       model.DPID // 0: all that are connected
+	DryRun       bool
+}
+
+// AdoptRefusal is a sentence about a request that can't be meant.
+type AdoptRefusal string
+
+func (r AdoptRefusal) Error() string { return string(r) }
+
+// AdoptReport is the answer of POST /kvnet/v1/adopt.
+type AdoptReport struct {
+	Switches []AdoptView `json:"switches"`
+	// Waiting says whose rules are not whole yet, and so not among those that
+	// are added.
+	Waiting []WaitingView `json:"waiting"`
+}
+
+// AdoptView says what an adoption does, or has done, on a switch. Matched rules
+// are either replaced by one of kvnet's or removed; those added replace none.
+type AdoptView struct {
+	ID       string `json:"id"`
+	Matched  int    `json:"matched"`
+	Replaced int    `json:"replaced"`
+	Removed  int    `json:"removed"`
+	Groups   int    `json:"groups"`
+	Added    int    `json:"added"`
+	// Error says why nothing, or not everything, was done; empty: all is well.
+	Error string `json:"error"`
+}
+
+func (s *Server) adoptRoutes() []route {
+	if s.adopter == nil {
+		return nil
+	}
+	return []route{{method: http.MethodPost, path: ownPath + "/adopt", input: true, output: true, handle: s.adopt}}
+}
+
+type adoptJSON struct {
+	Cookie *string `json:"cookie" validate:"required"`
+	Switch *string `json:"switch"`
+	DryRun *bool   `json:"dryRun"`
+}
+
+func (*adoptJSON) entity() string { return "Adoption" }
+
+func (a *adoptJSON) check(f *faults) { a.request(f) }
+
+// request reads the texts and says what is wrong with them.
+func (a *adoptJSON) request(f *faults) (r AdoptRequest) {
+	value, mask, masked := strings.Cut(*a.Cookie, "/")
+	var err error
+	if r.Cookie, err = strconv.ParseUint(value, 0, 64); err != nil {
+		f.add("cookie: %q is no 64-bit number; the form is 0x00b5000000000000/0xffff000000000000", shown(value))
+	}
+	r.Mask = ^uint64(0)
+	if masked {
+		if r.Mask, err = strconv.ParseUint(mask, 0, 64); err != nil {
+			f.add("cookie: the mask %q is no 64-bit number; the form is 0x00b5000000000000/0xffff000000000000", shown(mask))
+		}
+	}
+	if a.Switch != nil && *a.Switch != "" {
+		if r.Switch, err = model.ParseDPID(*a.Switch); err != nil {
+			f.add("switch: %s", shown(err.Error()))
+		}
+	}
+	r.DryRun = a.DryRun != nil && *a.DryRun
+	return r
+}
+
+// adopt is what `kvnet adopt` calls.
+func (s *Server) adopt(c *gin.Context) error {
+	a, err := decodeEdge[adoptJSON](bodyOf(c))
+	if err != nil {
+		return err
+	}
+	var none faults // decodeEdge has found none
+	report, err := s.adopter.Adopt(c.Request.Context(), a.request(&none))
+	var refusal AdoptRefusal
+	if errors.As(err, &refusal) {
+		return badRequest("cookie: %s", refusal.Error())
+	}
+	if err != nil {
+		return refuse(http.StatusServiceUnavailable, "nothing is adopted: %s", err.Error())
+	}
+	if report.Switches == nil {
+		report.Switches = []AdoptView{}
+	}
+	if report.Waiting == nil {
+		report.Waiting = []WaitingView{}
+	}
+	return answer(c, http.StatusOK, report)
+}
