@@ -178,7 +178,7 @@ func (w *balancerWorld) membersUnderTraffic() {
 }
 
 // gapOfMembers is the longest time between two answers while members come and go.
-const gapOfMembers = 300 * time.Millisecond
+const gapOfMembers = 500 * time.Millisecond
 
 // updateEach10ms writes the i-th form of the balancer each 10 ms, and at last the
 // balancer as it was.

@@ -13,6 +13,10 @@ import (
 // 20,000 in 0.02 s; smaller bundles bound what one refusal sends again.
 const maxBundle = 10_000
 
+// manyDirty is the number of cells above which the set of dirty ones is made anew
+// once it is empty.
+const manyDirty = 1024
+
 // op is one message of a bundle and what it means once it is in force.
 type op struct {
 	kind  opKind
@@ -56,7 +60,7 @@ func (t *target) build(now time.Time) (ops []op, msgs []openflow.Message) {
 		ops = append(ops, o)
 		msgs = append(msgs, m)
 	}
-	hold := t.holdDeletes(now)
+	hold, large := t.holdDeletes(now), len(t.dirty) > manyDirty
 	var gone, changed []*cell
 	for c := range t.dirty {
 		w := c.winner()
@@ -159,6 +163,11 @@ func (t *target) build(now time.Time) (ops []op, msgs []openflow.Message) {
 		clear(t.orphanGrp)
 	}
 	t.buildAnnouncements(&ops, &msgs)
+	if large && len(t.dirty) == 0 {
+		// A map that was large stays as large when it is emptied, and every later
+		// change would walk it.
+		t.dirty = map[*cell]struct{}{}
+	}
 	return ops, msgs
 }
 

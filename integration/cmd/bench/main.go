@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -53,10 +54,21 @@ func run(binary, only string, child bool, args []string) error {
 	b := bench.Bench{Out: os.Stdout, Binary: binary, Child: func(ctx context.Context, args ...string) *exec.Cmd {
 		return exec.CommandContext(ctx, self, append([]string{"-child"}, args...)...)
 	}}
-	began := time.Now()
+	began, before := time.Now(), load()
 	if err := b.Run(ctx, only); err != nil {
 		return err
 	}
-	fmt.Printf("It took %s.\n", time.Since(began).Round(time.Second))
+	fmt.Printf("It took %s on %d processors; load average %s before, %s after.\n", time.Since(began).Round(time.Second), runtime.NumCPU(), before, load())
 	return nil
+}
+
+// load is the machine's load average over a minute: with more than what is
+// measured running, times are longer and ratios shift.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	return first
 }

@@ -29,7 +29,7 @@ const (
 	pulse = 10 * time.Millisecond
 	// longestGap is what may pass between two answers while members change, and
 	// longestDeath while a gateway dies.
-	longestGap, longestDeath = 300 * time.Millisecond, time.Second
+	longestGap, longestDeath = time.Second / 2, time.Second
 )
 
 var floating = netip.MustParseAddrPort(balancerFIP + ":80")

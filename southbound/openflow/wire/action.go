@@ -305,6 +305,14 @@ func decodeNAT(r *reader) flow.NAT {
 	if present&NATPortMax != 0 {
 		n.PortMax = r.u16()
 	}
+	// A range that has a beginning only is one address or port (ovs-ofctl sends it
+	// so); what both ends say is the same rule.
+	if present&NATIPv4Min != 0 && present&NATIPv4Max == 0 {
+		n.IPMax = n.IPMin
+	}
+	if present&NATPortMin != 0 && present&NATPortMax == 0 {
+		n.PortMax = n.PortMin
+	}
 	if present&NATPortMin != 0 && n.PortMin == 0 || present&NATPortMax != 0 && n.PortMax == 0 {
 		r.fail("nat with a range that starts or ends at port 0")
 	}
