@@ -1,13 +1,11 @@
 package loadbalancer
 
 import (
-	"net/netip"
-	"strings"
-
 	"kvnet/handlers"
 	"kvnet/model"
 	"kvnet/model/state"
 	"kvnet/southbound/flow"
+	"net/netip"
 )
 
 // member are the rules of one member: the way back, and for a tunnel network the
@@ -52,27 +50,5 @@ func (s *setting) upstream(p *model.Port, x service) flow.Rule {
 // toWorker is Lb-T: what the group sends to a member of a tunnel network goes
 // through the tunnel to the member's worker.
 func (s *setting) toWorker(db state.Snapshot, p *model.Port) (flow.Rule, handlers.Waiting) {
-	segment, hasSegment := s.network.Segment()
-	worker := db.NodeByIntegration(p.DeviceID)
-	switch {
-	case s.gateway.TunnelDPID() == 0:
-		return flow.Rule{}, handlers.Waitf("tunnel bridge of node %s", s.gateway.Hostname)
-	case !hasSegment:
-		return flow.Rule{}, handlers.Waitf("segment id of network %s", s.network.ID)
-	case p.DeviceID == "":
-		return flow.Rule{}, handlers.Waitf("place of port %s", p.MAC)
-	case worker == nil:
-		return flow.Rule{}, handlers.Waitf("worker with integration bridge %s", p.DeviceID)
-	case !worker.DataIP.Is4():
-		return flow.Rule{}, handlers.Waitf("IPv4 data address of node %s", worker.Hostname)
-	}
-	return flow.Rule{
-		Switch: s.gateway.TunnelDPID(), Table: flow.TableTunnelDefault, Priority: flow.PriorityLBTunnel,
-		Match: flow.Match{EthType: flow.EthTypeIPv4, EthDst: p.MAC, IPDst: flow.Host(p.IP)},
-		Actions: []flow.Action{
-			flow.SetUint{Field: flow.FieldTunID, Value: uint64(segment)},
-			flow.SetIP{Field: flow.FieldTunDst, IP: worker.DataIP},
-			flow.Output{Port: flow.NamedPort(strings.ToLower(string(s.network.Type)))},
-		},
-	}, ""
+	return handlers.ToWorker(db, s.gateway, s.network, p, flow.PriorityLBTunnel)
 }

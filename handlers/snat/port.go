@@ -1,8 +1,6 @@
 package snat
 
 import (
-	"strings"
-
 	"kvnet/handlers"
 	"kvnet/model"
 	"kvnet/model/state"
@@ -50,30 +48,5 @@ func (s *setting) toPort(p *model.Port, tag uint16) flow.Rule {
 // toWorker is Snat-T: an answer for a VM of a tunnel network goes through the
 // tunnel to the VM's worker.
 func (s *setting) toWorker(db state.Snapshot, n *model.Network, p *model.Port) (flow.Rule, handlers.Waiting) {
-	segment, hasSegment := n.Segment()
-	worker := db.NodeByIntegration(p.DeviceID)
-	switch {
-	case s.gateway.TunnelDPID() == 0:
-		return flow.Rule{}, handlers.Waitf("tunnel bridge of node %s", s.gateway.Hostname)
-	case !hasSegment:
-		return flow.Rule{}, handlers.Waitf("segment id of network %s", n.ID)
-	case p.DeviceID == "":
-		return flow.Rule{}, handlers.Waitf("place of port %s", p.MAC)
-	case worker == nil:
-		return flow.Rule{}, handlers.Waitf("worker with integration bridge %s", p.DeviceID)
-	case !worker.DataIP.Is4():
-		return flow.Rule{}, handlers.Waitf("IPv4 data address of node %s", worker.Hostname)
-	}
-	return flow.Rule{
-		Switch: s.gateway.TunnelDPID(), Table: flow.TableTunnelDefault, Priority: flow.PriorityForwarding,
-		Match: flow.Match{EthType: flow.EthTypeIPv4, EthDst: p.MAC, IPDst: flow.Host(p.IP)},
-		Actions: []flow.Action{
-			flow.SetUint{Field: flow.FieldTunID, Value: uint64(segment)},
-			flow.SetIP{Field: flow.FieldTunDst, IP: worker.DataIP},
-			flow.Output{Port: flow.NamedPort(tunnelPort(n.Type))},
-		},
-	}, ""
+	return handlers.ToWorker(db, s.gateway, n, p, flow.PriorityForwarding)
 }
-
-// tunnelPort is the name of br-tun's port for networks of type t.
-func tunnelPort(t model.NetworkType) string { return strings.ToLower(string(t)) }
