@@ -97,9 +97,12 @@ func (m Match) validateValues() error {
 	if m.VLAN != 0 && m.VLAN != NoVLAN && m.VLAN&^0xfff != 0x1000 {
 		return fmt.Errorf("VLAN %#x is neither made by VLANID nor NoVLAN", uint16(m.VLAN))
 	}
-	for name, p := range map[string]netip.Prefix{"nw_src": m.IPSrc, "nw_dst": m.IPDst, "arp_spa": m.ARPSPA, "arp_tpa": m.ARPTPA} {
-		if (p != netip.Prefix{}) && (!p.IsValid() || !p.Addr().Is4() || p.Bits() == 0 || p != p.Masked()) {
-			return fmt.Errorf("%s: %v is no IPv4 prefix without host bits", name, p)
+	for _, f := range [...]struct {
+		name string
+		p    netip.Prefix
+	}{{"nw_src", m.IPSrc}, {"nw_dst", m.IPDst}, {"arp_spa", m.ARPSPA}, {"arp_tpa", m.ARPTPA}} {
+		if p := f.p; (p != netip.Prefix{}) && (!p.IsValid() || !p.Addr().Is4() || p.Bits() == 0 || p != p.Masked()) {
+			return fmt.Errorf("%s: %v is no IPv4 prefix without host bits", f.name, p)
 		}
 	}
 	switch {

@@ -72,16 +72,14 @@ func (s *Session) addBundle(ctx context.Context, b *bundle, msgs []Message) erro
 		return err
 	}
 	for i, m := range msgs {
-		add, err := bundleAdd(b.message(i), b.id, m)
-		if err == nil && len(chunk)+len(add) > bundleChunk {
-			err = s.enqueue(ctx, chunk)
-			chunk = nil
+		if len(chunk)+bundleAddLen+m.Len() > bundleChunk {
+			if err := s.enqueue(ctx, chunk); err != nil {
+				s.discardBundle(b)
+				return err
+			}
+			chunk = make([]byte, 0, bundleChunk)
 		}
-		if err != nil {
-			s.discardBundle(b)
-			return err
-		}
-		chunk = append(chunk, add...)
+		chunk = appendBundleAdd(chunk, b.message(i), b.id, m)
 	}
 	end, err := bundleControl(b.close(), b.id, wire.BundleCloseRequest)
 	if b.n == 1 {

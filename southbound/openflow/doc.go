@@ -2,7 +2,8 @@
 // settles the role of this server on each of them, sends bundles and reads back
 // what a switch holds.
 //
-// Messages are encoded by libOpenflow, with its faults mended in mend.go.
+// Rules, of which there are many, are encoded here (see Encoder); all other
+// messages by libOpenflow, with its faults mended in mend.go.
 // Everything that a switch sends is decoded by package wire, which checks every
 // length.
 package openflow

@@ -16,85 +16,6 @@ const (
 	maxMessage   = wire.MaxLen - bundleAddLen
 )
 
-// applyActionsLen is the length of an APPLY_ACTIONS instruction without actions.
-const applyActionsLen = 8
-
-// EncodeRule encodes match and instructions of r. It fails if a port is still a
-// name, if r isn't valid or if r is too large.
-func EncodeRule(r flow.Rule) (EncodedRule, error) {
-	if err := r.Validate(); err != nil {
-		return EncodedRule{}, err
-	}
-	if r.Match.InPort.Name != "" {
-		return EncodedRule{}, fmt.Errorf("rule %s: port %q has no number", r, r.Match.InPort.Name)
-	}
-	e := EncodedRule{Table: r.Table, Priority: r.Priority}
-	var err error
-	if e.Match, err = marshal("match", encodeMatch(r.Match)); err != nil {
-		return EncodedRule{}, fmt.Errorf("rule %s: %w", r, err)
-	}
-	if e.Instructions, err = encodeInstructions(r, flowModFixedLen+len(e.Match)); err != nil {
-		return EncodedRule{}, fmt.Errorf("rule %s: %w", r, err)
-	}
-	return e, nil
-}
-
-// encodeInstructions encodes what r does. before is the length of what stands
-// before it in a flow-mod.
-func encodeInstructions(r flow.Rule, before int) ([]byte, error) {
-	var out []byte
-	if len(r.Actions) > 0 {
-		actions, size, err := encodeActions(r.Actions)
-		if err != nil {
-			return nil, err
-		}
-		if size += before + applyActionsLen + 8; size > maxMessage {
-			return nil, fmt.Errorf("flow-mod of %d bytes: %w", size, ErrTooLarge)
-		}
-		apply := ofp.NewInstrApplyActions()
-		apply.Actions = actions
-		apply.Length = apply.Len()
-		if out, err = marshal("list of actions", apply); err != nil {
-			return nil, err
-		}
-	}
-	if r.Goto != 0 {
-		b, err := marshal("goto_table", ofp.NewInstrGotoTable(r.Goto))
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, b...)
-	}
-	return out, nil
-}
-
-// AddFlow adds a rule or replaces the one with the same table, priority and
-// match.
-func AddFlow(e EncodedRule, cookie uint64) Message {
-	f := ofp.NewFlowMod()
-	f.Command, f.TableId, f.Priority, f.Cookie = ofp.FC_ADD, e.Table, e.Priority, cookie
-	f.Flags = ofp.FF_SEND_FLOW_REM
-	return must(flowMod(f, e.Match, e.Instructions))
-}
-
-// emptyMatch matches every packet.
-var emptyMatch = []byte{0, 1, 0, 4, 0, 0, 0, 0}
-
-// DeleteFlows deletes the rules of a table (0xff: of all tables) whose cookie is
-// equal under mask.
-func DeleteFlows(table uint8, cookie, mask uint64) Message {
-	f := ofp.NewFlowMod()
-	f.Command, f.TableId, f.Priority, f.Cookie, f.CookieMask = ofp.FC_DELETE, table, 0, cookie, mask
-	return must(flowMod(f, emptyMatch, nil))
-}
-
-// DeleteStrict deletes the rule with e's table, priority and match.
-func DeleteStrict(e EncodedRule) Message {
-	f := ofp.NewFlowMod()
-	f.Command, f.TableId, f.Priority = ofp.FC_DELETE_STRICT, e.Table, e.Priority
-	return must(flowMod(f, e.Match, nil))
-}
-
 // AddGroup adds a group.
 func AddGroup(g flow.Group) (Message, error) { return groupMod(ofp.OFPGC_ADD, g) }
 
@@ -170,13 +91,4 @@ func bundleControl(xid, id uint32, typ uint16) ([]byte, error) {
 	m := ofp.NewBundleControl(&ofp.BundleControl{BundleID: id, Type: typ, Flags: bundleFlags})
 	m.Header.Xid = xid
 	return marshal("bundle control message", m)
-}
-
-// bundleAdd adds m to a bundle. The transaction ids of both messages must be
-// equal.
-func bundleAdd(xid, id uint32, m Message) ([]byte, error) {
-	inner := appendMessage(nil, xid, m)
-	add := ofp.NewBundleAdd(&ofp.BundleAdd{BundleID: id, Flags: bundleFlags, Message: value(inner)})
-	add.Header.Xid = xid
-	return marshal("message of a bundle", add)
 }

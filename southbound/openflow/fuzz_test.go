@@ -33,7 +33,7 @@ func fromSwitch(t testing.TB) [][]byte {
 }
 
 // FuzzRule takes a rule from its bytes: what can be decoded can be encoded, and is
-// the same rule then.
+// the same rule then, and the bytes are those of libOpenflow.
 func FuzzRule(f *testing.F) {
 	for _, r := range examples {
 		e, err := EncodeRule(r)
@@ -58,6 +58,7 @@ func FuzzRule(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s was decoded, but: %v", r, err)
 		}
+		sameAsTheLibrary(t, r, e)
 		again := flow.Rule{}
 		if again.Match, err = wire.DecodeMatch(e.Match); err != nil {
 			t.Fatal(err)

@@ -1,11 +1,8 @@
 package openflow
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-
-	ofp "github.com/contiv/libOpenflow/openflow13"
 
 	"kvnet/southbound/openflow/wire"
 )
@@ -13,11 +10,10 @@ import (
 // This file mends what libOpenflow encodes wrongly, and keeps the library from
 // doing harm. What it is used for, and what is done about each fault:
 //
-//   - FlowMod writes out_port in the place of out_group, so that a delete with a
-//     filter deletes nothing or everything: flowMod writes both.
-//   - FlowMod and GroupMod leave instructions and buckets of a delete out of the
-//     length of the header but send them all the same, which the switch reads as
-//     the next message: deletes are built without them.
+//   - GroupMod leaves the buckets of a delete out of the length of the header but
+//     sends them all the same, which the switch reads as the next message: deletes
+//     are built without them. FlowMod has the same fault and others, and is not used
+//     (see Encoder).
 //   - All lengths are 16-bit numbers that overflow in silence: sizes are added up
 //     as int before anything is encoded, and every message's header is
 //     compared with its bytes (marshal).
@@ -66,32 +62,4 @@ func must(m Message, err error) Message {
 		panic(err)
 	}
 	return m
-}
-
-// Offsets in a FLOW_MOD.
-const (
-	flowModOutPort  = 36
-	flowModOutGroup = 40
-	flowModFixedLen = 48 // header and fixed part, before the match
-)
-
-// flowMod encodes a flow-mod whose match and instructions are encoded already.
-func flowMod(f *ofp.FlowMod, match, instructions []byte) (Message, error) {
-	size := flowModFixedLen + len(match) + len(instructions)
-	if size > maxMessage {
-		return Message{}, fmt.Errorf("flow-mod of %d bytes: %w", size, ErrTooLarge)
-	}
-	fixed, err := marshal("flow-mod", f) // with an empty match, which is cut off
-	if err != nil {
-		return Message{}, err
-	}
-	b := make([]byte, 0, size)
-	b = append(b, fixed[:flowModFixedLen]...)
-	binary.BigEndian.PutUint16(b[2:], uint16(size))
-	binary.BigEndian.PutUint32(b[4:], 0)
-	binary.BigEndian.PutUint32(b[flowModOutPort:], f.OutPort)
-	binary.BigEndian.PutUint32(b[flowModOutGroup:], f.OutGroup)
-	b = append(b, match...)
-	b = append(b, instructions...)
-	return finish("flow-mod", b)
 }
