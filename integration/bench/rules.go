@@ -103,9 +103,16 @@ type watched struct {
 }
 
 func (w *watched) Bundle(ctx context.Context, m []openflow.Message) error {
-	err := w.Session.Bundle(ctx, m)
+	return w.answered(len(m), w.Session.Bundle(ctx, m))
+}
+
+func (w *watched) Finish(ctx context.Context, b *openflow.Started, m []openflow.Message) error {
+	return w.answered(len(m), w.Session.Finish(ctx, b, m))
+}
+
+func (w *watched) answered(messages int, err error) error {
 	if err == nil {
-		w.committed(len(m), time.Now())
+		w.committed(messages, time.Now())
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package openflow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -24,36 +25,78 @@ func (s *Session) Bundle(ctx context.Context, msgs []Message) error {
 	if len(msgs) == 0 {
 		return nil
 	}
-	ctx, cancel := withDeadline(ctx)
-	defer cancel()
-	if !s.master() {
-		return fmt.Errorf("switch %s: %w", s.dpid, ErrNotMaster)
-	}
-	b := s.calls.newBundle(len(msgs))
-	defer s.calls.endBundle(b)
-	if err := s.sendBundle(ctx, b, msgs); err != nil {
-		return fmt.Errorf("bundle of %d messages to switch %s: %w", len(msgs), s.dpid, err)
-	}
-	return nil
+	return s.Finish(ctx, s.Start(len(msgs)), msgs)
 }
 
-func (s *Session) sendBundle(ctx context.Context, b *bundle, msgs []Message) error {
-	if err := s.addBundle(ctx, b, msgs); err != nil {
-		return err
+// Started is a bundle of which a part may have been sent. It is used by one
+// goroutine.
+type Started struct {
+	s     *Session
+	b     *bundle
+	sent  int    // messages that are in chunk or were queued
+	chunk []byte // to be queued next
+}
+
+// Start begins a bundle of at most maxMessages, which Finish has to end. It sends
+// nothing.
+func (s *Session) Start(maxMessages int) *Started {
+	return &Started{s: s, b: s.calls.newBundle(maxMessages)}
+}
+
+// Send sends a part of the bundle, while the rest is still made. msgs are all of
+// its messages so far. Send doesn't wait: what finds no room in the queue is left
+// to Finish. Nothing is in force before that.
+func (x *Started) Send(msgs []Message) {
+	if !x.s.master() {
+		return // Finish says so
 	}
-	if b.n > 1 {
-		if err := s.await(ctx, b.closed); err != nil {
-			s.discardBundle(b)
-			return err
+	_ = x.add(msgs, func(b []byte) error {
+		select {
+		case x.s.out.queue <- b:
+			return nil
+		default:
+			return ErrQueueFull
 		}
-		if err := s.calls.bundleErr(b); err != nil {
-			s.discardBundle(b)
-			return err
+	})
+}
+
+// Finish sends those of msgs, which are all messages of the bundle, that were not
+// sent yet, and commits the bundle. It returns what Bundle returns.
+func (s *Session) Finish(ctx context.Context, x *Started, msgs []Message) error {
+	ctx, cancel := withDeadline(ctx)
+	defer cancel()
+	defer s.calls.endBundle(x.b)
+	err := ErrNotMaster
+	if len(msgs) > x.b.n {
+		err = fmt.Errorf("the bundle was started for %d messages", x.b.n)
+	} else if s.master() {
+		err = s.sendRest(ctx, x, msgs)
+	} else if x.sent > 0 {
+		s.discardBundle(x.b)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrNotMaster):
+		return fmt.Errorf("switch %s: %w", s.dpid, err)
+	}
+	return fmt.Errorf("bundle of %d messages to switch %s: %w", len(msgs), s.dpid, err)
+}
+
+func (s *Session) sendRest(ctx context.Context, x *Started, msgs []Message) error {
+	b := x.b
+	err := s.addBundle(ctx, x, msgs)
+	if err == nil && len(msgs) > 1 {
+		if err = s.await(ctx, b.closed); err == nil {
+			err = s.calls.bundleErr(b)
 		}
-		if err := s.sendBundleControl(ctx, b, b.commit(), wire.BundleCommitRequest); err != nil {
-			s.discardBundle(b)
-			return err
+		if err == nil {
+			err = s.sendBundleControl(ctx, b, b.commit(), wire.BundleCommitRequest)
 		}
+	}
+	if err != nil {
+		s.discardBundle(b)
+		return err
 	}
 	if err := s.await(ctx, b.committed); err != nil {
 		return err
@@ -64,34 +107,45 @@ func (s *Session) sendBundle(ctx context.Context, b *bundle, msgs []Message) err
 // bundleChunk is how many bytes of a bundle are queued at once.
 const bundleChunk = 48 << 10
 
-// addBundle opens the bundle, adds all messages and closes it, or commits it if
-// there is one message only.
-func (s *Session) addBundle(ctx context.Context, b *bundle, msgs []Message) error {
-	chunk, err := bundleControl(b.open(), b.id, wire.BundleOpenRequest)
+// addBundle sends what is left of the messages and closes the bundle, or commits
+// it if there is one message only.
+func (s *Session) addBundle(ctx context.Context, x *Started, msgs []Message) error {
+	queue := func(b []byte) error { return s.enqueue(ctx, b) }
+	if err := x.add(msgs, queue); err != nil {
+		return err
+	}
+	xid, typ := x.b.close(), wire.BundleCloseRequest
+	if len(msgs) == 1 {
+		xid, typ = x.b.commit(), wire.BundleCommitRequest
+	}
+	end, err := bundleControl(xid, x.b.id, typ)
 	if err != nil {
 		return err
 	}
-	for i, m := range msgs {
-		if len(chunk)+bundleAddLen+m.Len() > bundleChunk {
-			if err := s.enqueue(ctx, chunk); err != nil {
-				s.discardBundle(b)
+	return queue(append(x.chunk, end...))
+}
+
+// add puts messages into chunks and queues those that are full.
+func (x *Started) add(msgs []Message, queue func([]byte) error) error {
+	if x.sent == 0 && x.chunk == nil {
+		open, err := bundleControl(x.b.open(), x.b.id, wire.BundleOpenRequest)
+		if err != nil {
+			return err
+		}
+		x.chunk = open
+	}
+	for x.sent < len(msgs) {
+		m := msgs[x.sent]
+		if len(x.chunk)+bundleAddLen+m.Len() > bundleChunk {
+			if err := queue(x.chunk); err != nil {
 				return err
 			}
-			chunk = make([]byte, 0, bundleChunk)
+			x.chunk = make([]byte, 0, bundleChunk)
 		}
-		chunk = appendBundleAdd(chunk, b.message(i), b.id, m)
+		x.chunk = appendBundleAdd(x.chunk, x.b.message(x.sent), x.b.id, m)
+		x.sent++
 	}
-	end, err := bundleControl(b.close(), b.id, wire.BundleCloseRequest)
-	if b.n == 1 {
-		end, err = bundleControl(b.commit(), b.id, wire.BundleCommitRequest)
-	}
-	if err == nil {
-		err = s.enqueue(ctx, append(chunk, end...))
-	}
-	if err != nil {
-		s.discardBundle(b)
-	}
-	return err
+	return nil
 }
 
 func (s *Session) sendBundleControl(ctx context.Context, b *bundle, xid uint32, typ uint16) error {
@@ -132,13 +186,12 @@ func (s *Session) await(ctx context.Context, answered <-chan struct{}) error {
 	}
 }
 
-// bundle is a bundle on its way. Its transaction ids follow each other: open, one
-// for each message, close, commit, discard.
+// bundle is a bundle on its way. Its transaction ids follow each other: open,
+// close, commit, discard, then one for each message that it may have.
 type bundle struct {
 	id    uint32
 	first uint32
-	n     int
-
+	n     int // messages at most
 	// closed and committed are closed when the switch has answered the close and
 	// the commit request, be it with an error.
 	closed, committed chan struct{}
@@ -149,12 +202,12 @@ type bundle struct {
 }
 
 func (b *bundle) open() uint32            { return b.first }
-func (b *bundle) message(i int) uint32    { return b.first + 1 + uint32(i) }
-func (b *bundle) close() uint32           { return b.message(b.n) }
-func (b *bundle) commit() uint32          { return b.close() + 1 }
-func (b *bundle) discard() uint32         { return b.close() + 2 }
-func (b *bundle) owns(xid uint32) bool    { return xid >= b.first && xid <= b.discard() }
-func (b *bundle) isMessage(x uint32) bool { return x > b.first && x < b.close() }
+func (b *bundle) close() uint32           { return b.first + 1 }
+func (b *bundle) commit() uint32          { return b.first + 2 }
+func (b *bundle) discard() uint32         { return b.first + 3 }
+func (b *bundle) message(i int) uint32    { return b.first + 4 + uint32(i) }
+func (b *bundle) isMessage(x uint32) bool { return x >= b.message(0) && x < b.message(b.n) }
+func (b *bundle) owns(xid uint32) bool    { return xid >= b.first && xid < b.message(b.n) }
 
 func (c *calls) newBundle(n int) *bundle {
 	c.mu.Lock()

@@ -204,7 +204,7 @@ func (t *target) carryOut(ctx context.Context, s Session, a Adoption) (AdoptView
 	}
 	young := t.begin(flows, groups, now)
 	v, unused := t.survey(flows, groups, a)
-	ops, msgs := t.build(now)
+	ops, msgs := t.build(now, nil)
 	for o, x := range t.aside {
 		v.Err = fmt.Errorf("rules of %s can't be installed, nothing is changed: %s", o, x.reason)
 		t.failed(ops)

@@ -10,6 +10,7 @@ import (
 // done records that the messages are in force; called with t.mu held. It returns
 // the responders that came and went.
 func (t *target) done(ops []op) (came, went []responder) {
+	var sent [opKinds]int
 	for i := range ops {
 		o := &ops[i]
 		switch o.kind {
@@ -47,8 +48,9 @@ func (t *target) done(ops []op) (came, went []responder) {
 				delete(t.groups, o.g.id)
 			}
 		}
-		t.e.metrics.message(o.kind)
+		sent[o.kind]++
 	}
+	t.e.metrics.sent(sent)
 	return came, went
 }
 
@@ -61,8 +63,7 @@ func (t *target) settle(c *cell) {
 	}
 	if len(c.claims) == 0 {
 		if c.have {
-			c.dirty = true
-			t.dirty[c] = struct{}{}
+			t.dirty.mark(c)
 		} else {
 			t.drop(c)
 		}
@@ -76,8 +77,7 @@ func (t *target) failed(ops []op) {
 		switch o.kind {
 		case opFlowAdd, opFlowDelete:
 			o.c.inflight = false
-			o.c.dirty = true
-			t.dirty[o.c] = struct{}{}
+			t.dirty.mark(o.c)
 		case opGroupAdd, opGroupModify, opGroupDelete:
 			o.g.inflight = false
 			o.g.dirty = true

@@ -13,10 +13,6 @@ import (
 // 20,000 in 0.02 s; smaller bundles bound what one refusal sends again.
 const maxBundle = 10_000
 
-// manyDirty is the number of cells above which the set of dirty ones is made anew
-// once it is empty.
-const manyDirty = 1024
-
 // op is one message of a bundle and what it means once it is in force.
 type op struct {
 	kind  opKind
@@ -49,34 +45,37 @@ const (
 	opAnnounce
 	opForeign // rules of the former controller
 	opForeignGroup
+
+	opKinds // their number
 )
 
 // build collects what the switch must be told, in the order of one change: group
 // adds and modifies, flow adds, flow deletes, group deletes, announcements. It
-// clears the dirty marks of what it takes; failed puts them back. Called with
-// t.mu held.
-func (t *target) build(now time.Time) (ops []op, msgs []openflow.Message) {
+// clears the dirty marks of what it takes; failed puts them back. When much is to
+// be encoded, ahead gets what is there of the first bundle. While a plan is under
+// way that is larger than one bundle, only what it adds so far is taken. Called
+// with t.mu held.
+func (t *target) build(now time.Time, ahead *head) (ops []op, msgs []openflow.Message) {
+	hold := t.staged || t.holdDeletes(now)
+	var gone, changed []*cell
+	for _, c := range t.dirty.all() {
+		w := c.winner()
+		switch {
+		case w == nil || c.missing != "":
+			if c.have {
+				gone = append(gone, c)
+			} else if !t.staged {
+				t.clean(c)
+			}
+		case t.staged && t.leadsNowhere(c):
+		default:
+			changed = append(changed, c)
+		}
+	}
+	ops, msgs = make([]op, 0, len(changed)+8), make([]openflow.Message, 0, len(changed)+8)
 	add := func(o op, m openflow.Message) {
 		ops = append(ops, o)
 		msgs = append(msgs, m)
-	}
-	hold, large := t.holdDeletes(now), len(t.dirty) > manyDirty
-	var gone, changed []*cell
-	for c := range t.dirty {
-		w := c.winner()
-		if w == nil || c.missing != "" {
-			if c.have {
-				gone = append(gone, c)
-			} else {
-				t.clean(c)
-			}
-			continue
-		}
-		changed = append(changed, c)
-	}
-	order := func(a, b *cell) int {
-		// Any order would do; a stable one makes traces readable.
-		return cmp.Or(cmp.Compare(a.key.Table, b.key.Table), cmp.Compare(b.key.Priority, a.key.Priority), cmp.Compare(a.want, b.want))
 	}
 
 	groups := make([]*groupCell, 0, len(t.dirtyGroups))
@@ -88,66 +87,19 @@ func (t *target) build(now time.Time) (ops []op, msgs []openflow.Message) {
 		t.buildGroup(g, now, add)
 	}
 
-	type encoded struct {
-		c *cell
-		e openflow.EncodedRule
+	b := flowBuilder{t: t, now: now, add: add}
+	for len(changed) > 0 {
+		n := min(len(changed), portion)
+		b.adds(changed[:n])
+		if changed = changed[n:]; len(changed) > 0 && len(msgs) > 0 {
+			ahead.send(msgs)
+		}
 	}
-	var adds []encoded
-	for _, c := range changed {
-		w, aside := c.winner(), t.isAside(c.winner().owner, now)
-		e, err := t.encode(c)
-		if err != nil {
-			if !aside {
-				t.refuse(w.owner, "the rule can't be written to a switch: "+err.Error(), now)
-			}
-			continue
-		}
-		if !c.have {
-			t.inherit(c)
-		}
-		if c.have && c.haveCookie == c.want && c.haveInPort == t.inPort(c) {
-			c.haveOwner = w.owner
-			t.respond(c, w.announce)
-			t.clean(c)
-			continue
-		}
-		if aside {
-			continue
-		}
-		adds = append(adds, encoded{c, e})
-	}
-	slices.SortFunc(adds, func(a, b encoded) int { return order(a.c, b.c) })
-	var cleans []op
-	for _, x := range adds {
-		c, w := x.c, x.c.winner()
-		o := op{kind: opFlowAdd, owner: w.owner, c: c, cookie: c.want, inPort: t.inPort(c), ann: w.announce}
-		if c.have && c.haveInPort != o.inPort && t.held[c.haveCookie] == c {
-			cleans = append(cleans, op{kind: opFlowClean, owner: w.owner, c: c, o: orphan{c.key.Table, c.haveCookie}})
-		}
-		t.take(c)
-		add(o, openflow.AddFlow(x.e, c.want))
-	}
-
-	for _, o := range cleans {
+	for _, o := range b.cleans {
 		add(o, openflow.DeleteFlows(o.o.table, o.o.cookie, ^uint64(0)))
 	}
 	if !hold {
-		slices.SortFunc(gone, order)
-		for _, c := range gone {
-			if t.held[c.haveCookie] != c {
-				// The rule is another cell's by now: its port got the number
-				// of the one that is gone.
-				t.absent(c)
-				t.clean(c)
-				continue
-			}
-			if !c.released || t.isAside(c.haveOwner, now) {
-				continue
-			}
-			o := op{kind: opFlowDelete, owner: c.haveOwner, c: c, cookie: c.haveCookie, o: orphan{c.key.Table, c.haveCookie}}
-			t.take(c)
-			add(o, openflow.DeleteFlows(c.key.Table, c.haveCookie, ^uint64(0)))
-		}
+		b.deletes(gone)
 		t.buildOrphans(add)
 		for _, g := range groups {
 			w := g.winner()
@@ -163,11 +115,6 @@ func (t *target) build(now time.Time) (ops []op, msgs []openflow.Message) {
 		clear(t.orphanGrp)
 	}
 	t.buildAnnouncements(&ops, &msgs)
-	if large && len(t.dirty) == 0 {
-		// A map that was large stays as large when it is emptied, and every later
-		// change would walk it.
-		t.dirty = map[*cell]struct{}{}
-	}
 	return ops, msgs
 }
 
@@ -246,58 +193,6 @@ func (t *target) wanted() map[flow.Key]*cell {
 		}
 	})
 	return out
-}
-
-// inherit takes over the rule that a cell wants, if the switch has it for another
-// reason: it seemed that nobody wanted it because its port was not known when the
-// switch was read, or it belongs to a cell that wants it no longer because the
-// number of its port has passed to another. Equal cookies mean equal rules. Were
-// it not taken over, deleting it by its cookie would delete the new one too.
-func (t *target) inherit(c *cell) {
-	o := orphan{c.key.Table, c.want}
-	_, there := t.orphans[o]
-	delete(t.orphans, o)
-	if x := t.held[c.want]; x != nil && x.key.Table == c.key.Table {
-		if x.winner() != nil && x.want == c.want {
-			return // it is wanted there as well
-		}
-		t.absent(x)
-		t.mark(x)
-		there = true
-	}
-	if there {
-		t.hold(c, c.want)
-		c.haveInPort = t.inPort(c)
-	}
-}
-
-// respond records which responder the rule of a cell is that the switch has.
-func (t *target) respond(c *cell, a *flow.Announcement) {
-	if c.haveAnn != nil && (a == nil || responderOf(a) != responderOf(c.haveAnn)) {
-		t.freed = append(t.freed, t.e.announcer.went(responderOf(c.haveAnn), c)...)
-		c.haveAnn = nil
-	}
-	if a != nil && c.haveAnn == nil {
-		t.e.announcer.came(responderOf(a), t, c, false)
-	}
-	c.haveAnn = a
-}
-
-// inPort is the number of the port that a cell's rule matches; 0: none.
-func (t *target) inPort(c *cell) uint32 {
-	p, _ := t.ports.resolve(c.key.Match.InPort)
-	return p.Number
-}
-
-func (t *target) clean(c *cell) {
-	c.dirty = false
-	delete(t.dirty, c)
-	t.drop(c)
-}
-
-func (t *target) take(c *cell) {
-	c.dirty, c.inflight = false, true
-	delete(t.dirty, c)
 }
 
 // holdDeletes tells whether nothing may be deleted on the switch yet: until the

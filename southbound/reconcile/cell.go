@@ -27,6 +27,7 @@ func (c claim) equal(o claim) bool {
 // switch holds there. All claims are kept; of different ones that of the
 // lexically smallest owner stands.
 type cell struct {
+	t      *target
 	key    flow.Key // the port of the match still by name
 	next   *cell    // with the same hash
 	claims []claim  // ascending by owner
@@ -40,9 +41,11 @@ type cell struct {
 	haveOwner  flow.Owner
 	haveAnn    *flow.Announcement
 
-	inflight bool // a message about it is not answered yet
-	dirty    bool // want and have may differ
-	released bool // may be deleted (the adds of its change are in)
+	round    uint32 // in which an owner claimed it last; of the goroutine of Engine.Run
+	inflight bool   // a message about it is not answered yet
+	dirty    bool   // want and have may differ
+	listed   bool   // in the list of dirtyCells
+	released bool   // may be deleted (the adds of its change are in)
 }
 
 // winner is the claim that stands; nil if there is none.
@@ -79,6 +82,7 @@ func (c *cell) rule(x *claim) flow.Rule {
 
 // groupCell is one group id of a switch.
 type groupCell struct {
+	t      *target
 	id     uint32
 	claims []groupClaim // ascending by owner
 
@@ -87,6 +91,7 @@ type groupCell struct {
 	got     flow.Group // what the switch holds
 	owner   flow.Owner // of what it holds
 
+	round    uint32 // as that of a cell
 	inflight bool
 	dirty    bool
 	released bool

@@ -13,16 +13,12 @@ import (
 // switch. So equal cookies mean equal rules, and a rule of the same match with
 // other actions has another cookie.
 func cookieOf(e openflow.EncodedRule) uint64 {
-	var head [11]byte
-	head[0] = e.Table
-	binary.BigEndian.PutUint16(head[1:], e.Priority)
-	binary.BigEndian.PutUint64(head[3:], uint64(len(e.Match)))
-	h := sha256.New()
-	h.Write(head[:])
-	h.Write(e.Match)
-	h.Write(e.Instructions)
-	var sum [sha256.Size]byte
-	h.Sum(sum[:0])
+	var room [256]byte // enough for nearly all rules, and on the stack
+	b := append(room[:0], e.Table)
+	b = binary.BigEndian.AppendUint16(b, e.Priority)
+	b = binary.BigEndian.AppendUint64(b, uint64(len(e.Match)))
+	b = append(append(b, e.Match...), e.Instructions...)
+	sum := sha256.Sum256(b)
 	return flow.CookieMark | binary.BigEndian.Uint64(sum[:8])>>8
 }
 

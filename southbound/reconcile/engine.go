@@ -84,14 +84,9 @@ type Engine struct {
 
 	// The fields below belong to the goroutine of Run.
 	owners map[flow.Owner]*owned
+	round  uint32 // of compute
 	snap   state.Snapshot
 	queue  []flow.Owner // of the full recompute that is under way
-}
-
-// owned is what one owner has claimed.
-type owned struct {
-	cells  map[*cell]*target
-	groups map[*groupCell]*target
 }
 
 // New makes an Engine. It does nothing before Run.

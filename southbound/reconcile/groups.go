@@ -6,7 +6,7 @@ import "kvnet/southbound/flow"
 func (t *target) setGroup(o flow.Owner, g flow.Group) (changed, conflict bool) {
 	gc := t.groups[g.ID]
 	if gc == nil {
-		gc = &groupCell{id: g.ID}
+		gc = &groupCell{t: t, id: g.ID}
 		t.groups[g.ID] = gc
 		if got, there := t.orphanGrp[g.ID]; there {
 			// Nobody wanted it when the switch was read. It is changed in place.

@@ -48,7 +48,13 @@ var opNames = map[opKind]string{
 	opOrphanGroup: "group_delete", opAnnounce: "packet_out", opForeign: "flow_delete", opForeignGroup: "group_delete",
 }
 
-func (m *Metrics) message(k opKind) { m.messages.WithLabelValues(opNames[k]).Inc() }
+func (m *Metrics) sent(n [opKinds]int) {
+	for k, n := range n {
+		if n > 0 {
+			m.messages.WithLabelValues(opNames[opKind(k)]).Add(float64(n))
+		}
+	}
+}
 
 func (m *Metrics) bundle(d time.Duration) { m.bundles.Observe(d.Seconds()) }
 

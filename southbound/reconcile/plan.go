@@ -15,13 +15,14 @@ import (
 type batch struct {
 	staged  map[*target]struct{} // their workers wait for the end of the plan
 	targets map[*target]struct{}
-	cells   map[*cell]*target      // to be released once the adds are in
-	groups  map[*groupCell]*target // likewise
-	deletes bool                   // something is claimed no longer
+	last    *target      // the last one that was touched
+	cells   []*cell      // to be released once the adds are in
+	groups  []*groupCell // likewise
+	deletes bool         // something is claimed no longer
 }
 
 func newBatch() *batch {
-	return &batch{staged: map[*target]struct{}{}, targets: map[*target]struct{}{}, cells: map[*cell]*target{}, groups: map[*groupCell]*target{}}
+	return &batch{staged: map[*target]struct{}{}, targets: map[*target]struct{}{}}
 }
 
 // stage keeps the worker of a target from sending a part of what the plan is
@@ -40,6 +41,7 @@ func (b *batch) stage(t *target) {
 func (b *batch) unstage() {
 	for t := range b.staged {
 		t.mu.Lock()
+		t.growth = 0
 		if t.staged = false; t.skipped {
 			t.skipped = false
 			t.wake()
@@ -49,108 +51,35 @@ func (b *batch) unstage() {
 	clear(b.staged)
 }
 
-func (b *batch) touch(t *target) { b.targets[t] = struct{}{} }
-
-// release lets the deletes of the batch be sent.
-func (b *batch) release() {
-	for c, t := range b.cells {
-		t.mu.Lock()
-		c.released = true
-		t.mu.Unlock()
-	}
-	for g, t := range b.groups {
-		t.mu.Lock()
-		g.released = true
-		t.mu.Unlock()
+func (b *batch) touch(t *target) {
+	if t != b.last {
+		b.targets[t], b.last = struct{}{}, t
 	}
 }
 
-// compute makes the claims of an owner equal to what its handler says. It
-// reports whether anything changed.
-func (e *Engine) compute(h handlers.Handler, o flow.Owner, b *batch) (changed bool) {
-	set, waiting := h.Rules(e.snap, o)
-	e.metrics.recomputed.Inc()
-	e.mu.Lock()
-	if len(waiting) > 0 {
-		e.waiting[o] = waiting
-	} else {
-		delete(e.waiting, o)
-	}
-	e.mu.Unlock()
-
-	old := e.owners[o]
-	if len(set.Rules) == 0 && len(set.Groups) == 0 && old == nil {
-		return false
-	}
-	next := &owned{cells: make(map[*cell]*target, len(set.Rules))}
-	for i := range set.Rules {
-		r := &set.Rules[i]
-		t := e.target(r.Switch)
-		b.stage(t)
-		t.mu.Lock()
-		c, ch, conflict := t.setClaim(r.Key(), claim{o, r.Actions, r.Goto, r.Announce})
-		t.mu.Unlock()
-		next.cells[c] = t
-		if ch {
-			changed = true
-			b.touch(t)
-			// The new rule may lack a port: then the old one has to go.
-			b.cells[c] = t
+// release lets the deletes of the batch be sent.
+func (b *batch) release() {
+	var at *target
+	enter := func(t *target) {
+		if t == at {
+			return
 		}
-		if conflict {
-			e.log.Warn("two owners want different rules", "switch", r.Switch, "owner", o, "rule", r.String())
+		if at != nil {
+			at.mu.Unlock()
+		}
+		if at = t; t != nil {
+			t.mu.Lock()
 		}
 	}
-	for _, g := range set.Groups {
-		if next.groups == nil {
-			next.groups = map[*groupCell]*target{}
-		}
-		t := e.target(g.Switch)
-		b.stage(t)
-		t.mu.Lock()
-		ch, conflict := t.setGroup(o, g)
-		gc := t.groups[g.ID]
-		next.groups[gc] = t
-		t.mu.Unlock()
-		if ch {
-			changed = true
-			b.touch(t)
-			b.groups[gc] = t
-		}
-		if conflict {
-			e.log.Warn("two owners want different groups", "switch", g.Switch, "owner", o, "group", g.ID)
-		}
+	for _, c := range b.cells {
+		enter(c.t)
+		c.released = true
 	}
-	if old != nil {
-		for c, t := range old.cells {
-			if _, keep := next.cells[c]; !keep {
-				b.stage(t)
-				t.mu.Lock()
-				t.dropClaim(c, o)
-				t.mu.Unlock()
-				b.touch(t)
-				b.cells[c] = t
-				b.deletes, changed = true, true
-			}
-		}
-		for g, t := range old.groups {
-			if _, keep := next.groups[g]; !keep {
-				b.stage(t)
-				t.mu.Lock()
-				t.dropGroup(g, o)
-				t.mu.Unlock()
-				b.touch(t)
-				b.groups[g] = t
-				b.deletes, changed = true, true
-			}
-		}
+	for _, g := range b.groups {
+		enter(g.t)
+		g.released = true
 	}
-	if len(next.cells) == 0 && len(next.groups) == 0 {
-		delete(e.owners, o)
-	} else {
-		e.owners[o] = next
-	}
-	return changed
+	enter(nil)
 }
 
 // send lets the touched switches be brought up to date: on one switch at once,

@@ -176,7 +176,7 @@ func (t *target) heal(ctx context.Context, s Session) error {
 		t.mu.Lock()
 		if len(found) == 0 && t.session == s && c.have && c.haveCookie == q.Cookie {
 			t.absent(c)
-			t.mark(c)
+			t.dirty.mark(c)
 			t.e.metrics.repairs.Inc()
 			t.e.log.Warn("rule was removed by others and is put back", "switch", t.dpid, "owner", c.haveOwner)
 		}
@@ -253,10 +253,9 @@ func (t *target) takeIn(flows []openflow.FlowEntry, groups []openflow.GroupEntry
 		case c.have && !seen[c]:
 			r.repairs++
 			t.absent(c)
-			t.mark(c)
+			t.dirty.mark(c)
 		case c.have && c.dirty && c.want == c.haveCookie && c.missing == "" && len(c.claims) > 0:
-			c.dirty = false
-			delete(t.dirty, c)
+			t.dirty.clear(c)
 		}
 	})
 	r.repairs += t.takeInGroups(groups)
@@ -354,7 +353,7 @@ func (t *target) checkOriginal(flows []openflow.FlowEntry) {
 // warnForeign logs rules of others that kvnet's are about to replace.
 func (t *target) warnForeign(flows []openflow.FlowEntry) {
 	keys := map[flow.Key]*cell{}
-	for c := range t.dirty {
+	for _, c := range t.dirty.all() {
 		if c.winner() == nil || c.missing != "" {
 			continue
 		}

@@ -40,7 +40,7 @@ type target struct {
 	held   map[uint64]*cell // by haveCookie, those with have
 	claims int              // of all owners, groups included
 
-	dirty       map[*cell]struct{}
+	dirty       dirtyCells
 	dirtyGroups map[*groupCell]struct{}
 	byPort      map[string]map[*cell]struct{} // cells that name a port
 	groupByPort map[string]map[*groupCell]struct{}
@@ -48,9 +48,11 @@ type target struct {
 	unresolved  int                           // cells and groups that wait for a port
 
 	ports     ports
+	encoder   openflow.Encoder // of encode
 	session   Session
 	upSince   time.Time
 	staged    bool // a plan is under way that concerns the switch
+	growth    int  // changed claims of the plan since the worker was last woken for them
 	skipped   bool // the worker had something to send meanwhile
 	synced    bool // the switch was read in this session
 	lagging   bool // a wave has waited for it in vain
@@ -106,8 +108,8 @@ func newTarget(e *Engine, d model.DPID) *target {
 	return &target{
 		e: e, dpid: d, signal: make(chan struct{}, 1),
 		cells: map[uint64]*cell{}, groups: map[uint32]*groupCell{}, cookie: map[uint64]*cell{}, held: map[uint64]*cell{},
-		dirty: map[*cell]struct{}{}, dirtyGroups: map[*groupCell]struct{}{},
-		byPort: map[string]map[*cell]struct{}{}, groupByPort: map[string]map[*groupCell]struct{}{},
+		dirtyGroups: map[*groupCell]struct{}{},
+		byPort:      map[string]map[*cell]struct{}{}, groupByPort: map[string]map[*groupCell]struct{}{},
 		byGroup: map[uint32]map[*cell]struct{}{},
 		ports:   ports{}, orphans: map[orphan]struct{}{}, orphanGrp: map[uint32]flow.Group{},
 		suspects: map[uint64]struct{}{}, aside: map[flow.Owner]*aside{},
@@ -121,14 +123,14 @@ func (t *target) wake() {
 	}
 }
 
-func (t *target) cellFor(k flow.Key) *cell {
-	h := maphash.Comparable(hashSeed, k)
+func (t *target) cellFor(k *flow.Key) *cell {
+	h := maphash.Comparable(hashSeed, *k)
 	for c := t.cells[h]; c != nil; c = c.next {
-		if c.key == k {
+		if c.key == *k {
 			return c
 		}
 	}
-	c := &cell{key: k, next: t.cells[h]}
+	c := &cell{t: t, key: *k, next: t.cells[h]}
 	t.cells[h] = c
 	return c
 }
@@ -138,8 +140,7 @@ func (t *target) drop(c *cell) {
 	if len(c.claims) > 0 || c.have || c.inflight {
 		return
 	}
-	c.dirty = false
-	delete(t.dirty, c)
+	t.dirty.clear(c)
 	h := maphash.Comparable(hashSeed, c.key)
 	for p, x := (*cell)(nil), t.cells[h]; x != nil; p, x = x, x.next {
 		if x != c {
@@ -189,12 +190,6 @@ func (t *target) unhold(c *cell) {
 	}
 }
 
-// mark says that a cell may differ from what the switch has.
-func (t *target) mark(c *cell) {
-	c.dirty = true
-	t.dirty[c] = struct{}{}
-}
-
 // all calls f for each cell. f must not add or drop cells.
 func (t *target) all(f func(*cell)) {
 	for _, c := range t.cells {
@@ -206,7 +201,7 @@ func (t *target) all(f func(*cell)) {
 
 // setClaim records what an owner wants at a key and returns its cell, and whether
 // anything changed. It is called by the engine with t.mu held.
-func (t *target) setClaim(k flow.Key, x claim) (c *cell, changed, conflict bool) {
+func (t *target) setClaim(k *flow.Key, x claim) (c *cell, changed, conflict bool) {
 	c = t.cellFor(k)
 	i, ok := c.find(x.owner)
 	switch {
@@ -306,11 +301,15 @@ func eachGroup(c *cell, f func(uint32)) {
 // missingOf is the port that the rule of a cell waits for, or that a group waits
 // for to which it leads: a switch refuses a rule that leads to no group.
 func (t *target) missingOf(c *cell, w *claim) string {
-	if _, missing := t.ports.match(c.key.Match); missing != "" {
+	if _, missing := t.ports.resolve(c.key.Match.InPort); missing != "" {
 		return missing
 	}
-	if _, missing := t.ports.actions(w.actions); missing != "" {
-		return missing
+	for _, a := range w.actions {
+		if o, ok := a.(flow.Output); ok {
+			if _, missing := t.ports.resolve(o.Port); missing != "" {
+				return missing
+			}
+		}
 	}
 	missing := ""
 	eachGroup(c, func(id uint32) {
@@ -343,21 +342,21 @@ func (t *target) renew(c *cell) {
 			t.unresolved++
 		}
 	}
-	c.dirty = true
-	t.dirty[c] = struct{}{}
+	t.dirty.mark(c)
 }
 
 // encode computes the rule of a cell for this switch. It is empty if there is
-// nothing to install: no claim, or a port is missing.
+// nothing to install: no claim, or a port is missing. It is valid until the next
+// call.
 func (t *target) encode(c *cell) (e openflow.EncodedRule, err error) {
 	w := c.winner()
 	if w == nil || c.missing != "" {
 		return e, nil
 	}
 	r := c.rule(w)
-	r.Match, _ = t.ports.match(r.Match)
+	r.Match.InPort, _ = t.ports.resolve(r.Match.InPort)
 	r.Actions, _ = t.ports.actions(r.Actions)
-	if e, err = openflow.EncodeRule(r); err != nil {
+	if e, err = t.encoder.Rule(r); err != nil {
 		return e, err
 	}
 	if c.want == 0 {

@@ -138,33 +138,38 @@ func (t *target) flush(ctx context.Context, s Session) error {
 			t.mu.Unlock()
 			return nil
 		}
-		if t.staged {
+		if t.staged && !t.outgrown() {
 			t.skipped = true
 			t.mu.Unlock()
 			return nil
 		}
-		gen := t.gen
-		ops, msgs := t.build(now)
+		gen, first := t.gen, newHead(s)
+		ops, msgs := t.build(now, first)
 		if len(ops) == 0 {
-			t.forgive(now)
-			t.answered(gen)
+			if t.staged {
+				t.skipped = true
+			} else {
+				t.forgive(now)
+				t.answered(gen)
+			}
 			t.mu.Unlock()
 			return nil
 		}
 		t.mu.Unlock()
-		if err := t.send(ctx, s, ops, msgs); err != nil {
+		if err := t.send(ctx, s, first, ops, msgs); err != nil {
 			return err
 		}
 	}
 }
 
-// send sends messages in bundles and takes in the answers. Refused owners are set
+// send sends messages in bundles, the first of which may have begun, and takes in
+// the answers. Refused owners are set
 // aside; the caller builds the rest anew.
-func (t *target) send(ctx context.Context, s Session, ops []op, msgs []openflow.Message) error {
+func (t *target) send(ctx context.Context, s Session, first *head, ops []op, msgs []openflow.Message) error {
 	for len(ops) > 0 {
 		n := min(len(ops), maxBundle)
 		began := time.Now()
-		err := sendBundle(ctx, s, msgs[:n])
+		err := first.finish(ctx, s, msgs[:n])
 		now := time.Now()
 		var refused *openflow.BundleError
 		switch {
@@ -213,7 +218,7 @@ func (t *target) announceDue(ctx context.Context, s Session) (next time.Time) {
 	if len(t.aside) > 0 {
 		earlier(t.nextRetry(now))
 	}
-	if len(t.dirty) > 0 || len(t.dirtyGroups) > 0 || len(t.orphans) > 0 || len(t.orphanGrp) > 0 || len(t.strays) > 0 {
+	if t.dirty.n > 0 || len(t.dirtyGroups) > 0 || len(t.orphans) > 0 || len(t.orphanGrp) > 0 || len(t.strays) > 0 {
 		// Deletes are held: look again when the holds end.
 		for _, end := range []time.Time{t.holdUntil(t.e.cfg.DeleteHold), t.upSince.Add(t.e.cfg.AssembleHold)} {
 			if end.After(now) {
