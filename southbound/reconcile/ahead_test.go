@@ -76,8 +76,7 @@ func TestALargePlanKeepsBackRulesOfGroupsThatAreStillToCome(t *testing.T) {
 	x := newTarget(e, 1)
 	claimAll := func(rules ...flow.Rule) {
 		for _, r := range rules {
-			k := r.Key()
-			x.setClaim(&k, claim{owner: "w/a", actions: r.Actions})
+			x.setClaim(packKey(r.Table, r.Priority, &r.Match), claim{owner: "w/a", actions: r.Actions})
 		}
 	}
 	toGroup := rule(t, 1, fmt.Sprintf("table=32,priority=9,ip,actions=group:%d", flow.GroupIDMin+1))

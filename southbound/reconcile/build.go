@@ -158,7 +158,7 @@ func (t *target) buildGroup(g *groupCell, now time.Time, add func(op, openflow.M
 
 func (t *target) buildOrphans(add func(op, openflow.Message)) {
 	for o := range t.orphans {
-		if c := t.cookie[o.cookie]; c != nil && c.key.Table == o.table && len(c.claims) > 0 {
+		if c := t.cookie[o.cookie]; c != nil && c.key.table == o.table && len(c.claims) > 0 {
 			continue // wanted again since it was seen
 		}
 		add(op{kind: opOrphan, o: o}, openflow.DeleteFlows(o.table, o.cookie, ^uint64(0)))
@@ -187,12 +187,16 @@ func (t *target) wanted() map[flow.Key]*cell {
 	out := map[flow.Key]*cell{}
 	t.all(func(c *cell) {
 		if c.winner() != nil && c.missing == "" {
-			k := c.key
-			k.Match, _ = t.ports.match(k.Match)
-			out[k] = c
+			out[t.keyThere(c)] = c
 		}
 	})
 	return out
+}
+
+// keyThere is the key of a cell with the number of its port.
+func (t *target) keyThere(c *cell) flow.Key {
+	m, _ := t.ports.match(c.key.match())
+	return flow.Key{Table: c.key.table, Priority: c.key.priority, Match: m}
 }
 
 // holdDeletes tells whether nothing may be deleted on the switch yet: until the

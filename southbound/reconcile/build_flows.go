@@ -21,7 +21,7 @@ type flowBuilder struct {
 // inOrder compares by table, priority and cookie. Any order would do; a stable one
 // makes traces readable.
 func inOrder(a, b *cell) int {
-	return cmp.Or(cmp.Compare(a.key.Table, b.key.Table), cmp.Compare(b.key.Priority, a.key.Priority), cmp.Compare(a.want, b.want))
+	return cmp.Or(cmp.Compare(a.key.table, b.key.table), cmp.Compare(b.key.priority, a.key.priority), cmp.Compare(a.want, b.want))
 }
 
 // adds makes the messages that install the rules of cells.
@@ -60,7 +60,7 @@ func (b *flowBuilder) adds(cells []*cell) {
 		c, w := x.c, x.c.winner()
 		o := op{kind: opFlowAdd, owner: w.owner, c: c, cookie: c.want, inPort: t.inPort(c), ann: w.announce}
 		if c.have && c.haveInPort != o.inPort && t.held[c.haveCookie] == c {
-			b.cleans = append(b.cleans, op{kind: opFlowClean, owner: w.owner, c: c, o: orphan{c.key.Table, c.haveCookie}})
+			b.cleans = append(b.cleans, op{kind: opFlowClean, owner: w.owner, c: c, o: orphan{c.key.table, c.haveCookie}})
 		}
 		t.take(c)
 		b.add(o, x.m)
@@ -83,9 +83,9 @@ func (b *flowBuilder) deletes(gone []*cell) {
 		if !c.released || t.isAside(c.haveOwner, b.now) {
 			continue
 		}
-		o := op{kind: opFlowDelete, owner: c.haveOwner, c: c, cookie: c.haveCookie, o: orphan{c.key.Table, c.haveCookie}}
+		o := op{kind: opFlowDelete, owner: c.haveOwner, c: c, cookie: c.haveCookie, o: orphan{c.key.table, c.haveCookie}}
 		t.take(c)
-		b.add(o, openflow.DeleteFlows(c.key.Table, c.haveCookie, ^uint64(0)))
+		b.add(o, openflow.DeleteFlows(c.key.table, c.haveCookie, ^uint64(0)))
 	}
 }
 
@@ -95,10 +95,10 @@ func (b *flowBuilder) deletes(gone []*cell) {
 // number of its port has passed to another. Equal cookies mean equal rules. Were
 // it not taken over, deleting it by its cookie would delete the new one too.
 func (t *target) inherit(c *cell) {
-	o := orphan{c.key.Table, c.want}
+	o := orphan{c.key.table, c.want}
 	_, there := t.orphans[o]
 	delete(t.orphans, o)
-	if x := t.held[c.want]; x != nil && x.key.Table == c.key.Table {
+	if x := t.held[c.want]; x != nil && x.key.table == c.key.table {
 		if x.winner() != nil && x.want == c.want {
 			return // it is wanted there as well
 		}
@@ -126,7 +126,7 @@ func (t *target) respond(c *cell, a *flow.Announcement) {
 
 // inPort is the number of the port that a cell's rule matches; 0: none.
 func (t *target) inPort(c *cell) uint32 {
-	p, _ := t.ports.resolve(c.key.Match.InPort)
+	p, _ := t.ports.resolve(c.key.inPort())
 	return p.Number
 }
 

@@ -28,24 +28,25 @@ func (c claim) equal(o claim) bool {
 // lexically smallest owner stands.
 type cell struct {
 	t      *target
-	key    flow.Key // the port of the match still by name
-	next   *cell    // with the same hash
-	claims []claim  // ascending by owner
+	key    key     // the port of the match still by name
+	next   *cell   // with the same hash
+	claims []claim // ascending by owner
 
 	want    uint64 // cookie of the rule to install; 0: not computed or not installable
 	missing string // the port that the rule waits for
 
-	have       bool // the switch acknowledged the rule below
+	// What the switch has acknowledged, if have is set.
 	haveCookie uint64
-	haveInPort uint32
 	haveOwner  flow.Owner
 	haveAnn    *flow.Announcement
+	haveInPort uint32
 
 	round    uint32 // in which an owner claimed it last; of the goroutine of Engine.Run
-	inflight bool   // a message about it is not answered yet
-	dirty    bool   // want and have may differ
-	listed   bool   // in the list of dirtyCells
-	released bool   // may be deleted (the adds of its change are in)
+	have     bool
+	inflight bool // a message about it is not answered yet
+	dirty    bool // want and have may differ
+	listed   bool // in the list of dirtyCells
+	released bool // may be deleted (the adds of its change are in)
 }
 
 // winner is the claim that stands; nil if there is none.
@@ -77,7 +78,7 @@ func (c *cell) find(o flow.Owner) (int, bool) {
 
 // rule is the rule that stands, with ports by name.
 func (c *cell) rule(x *claim) flow.Rule {
-	return flow.Rule{Table: c.key.Table, Priority: c.key.Priority, Match: c.key.Match, Actions: x.actions, Goto: x.gotoTo}
+	return flow.Rule{Table: c.key.table, Priority: c.key.priority, Match: c.key.match(), Actions: x.actions, Goto: x.gotoTo}
 }
 
 // groupCell is one group id of a switch.

@@ -100,8 +100,7 @@ func (c *claimer) rules(rules []flow.Rule) []*cell {
 			c.unlock() // before Engine.mu
 			c.enter(c.e.target(r.Switch))
 		}
-		k := r.Key()
-		x, changed, conflict := c.at.setClaim(&k, claim{c.owner, r.Actions, r.Goto, r.Announce})
+		x, changed, conflict := c.at.setClaim(packKey(r.Table, r.Priority, &r.Match), claim{c.owner, r.Actions, r.Goto, r.Announce})
 		if x.round != c.e.round {
 			x.round = c.e.round
 			out = append(out, x)

@@ -167,7 +167,7 @@ func (t *target) heal(ctx context.Context, s Session) error {
 	for _, c := range ask {
 		// The report may be about an earlier installation of the same rule.
 		t.mu.Lock()
-		q := openflow.FlowQuery{Table: c.key.Table, Cookie: c.haveCookie, Mask: ^uint64(0)}
+		q := openflow.FlowQuery{Table: c.key.table, Cookie: c.haveCookie, Mask: ^uint64(0)}
 		t.mu.Unlock()
 		found, err := readFlows(ctx, s, q)
 		if err != nil {
@@ -309,10 +309,10 @@ func (t *target) takeInGroups(groups []openflow.GroupEntry) (repairs int) {
 
 // sameKey tells whether a rule that was read has the key of the cell.
 func (t *target) sameKey(c *cell, f *openflow.FlowEntry) bool {
-	if f.Table != c.key.Table || f.Priority != c.key.Priority {
+	if f.Table != c.key.table || f.Priority != c.key.priority {
 		return false
 	}
-	m, missing := t.ports.match(c.key.Match)
+	m, missing := t.ports.match(c.key.match())
 	return missing == "" && m == f.Rule.Match
 }
 
@@ -357,9 +357,7 @@ func (t *target) warnForeign(flows []openflow.FlowEntry) {
 		if c.winner() == nil || c.missing != "" {
 			continue
 		}
-		k := c.key
-		k.Match, _ = t.ports.match(k.Match)
-		keys[k] = c
+		keys[t.keyThere(c)] = c
 	}
 	for i := range flows {
 		f := &flows[i]

@@ -123,14 +123,14 @@ func (t *target) wake() {
 	}
 }
 
-func (t *target) cellFor(k *flow.Key) *cell {
-	h := maphash.Comparable(hashSeed, *k)
+func (t *target) cellFor(k key) *cell {
+	h := maphash.Comparable(hashSeed, k)
 	for c := t.cells[h]; c != nil; c = c.next {
-		if c.key == *k {
+		if c.key == k {
 			return c
 		}
 	}
-	c := &cell{t: t, key: *k, next: t.cells[h]}
+	c := &cell{t: t, key: k, next: t.cells[h]}
 	t.cells[h] = c
 	return c
 }
@@ -201,7 +201,7 @@ func (t *target) all(f func(*cell)) {
 
 // setClaim records what an owner wants at a key and returns its cell, and whether
 // anything changed. It is called by the engine with t.mu held.
-func (t *target) setClaim(k *flow.Key, x claim) (c *cell, changed, conflict bool) {
+func (t *target) setClaim(k key, x claim) (c *cell, changed, conflict bool) {
 	c = t.cellFor(k)
 	i, ok := c.find(x.owner)
 	switch {
@@ -277,7 +277,7 @@ func (t *target) eachPort(c *cell, f func(string)) {
 	if w == nil {
 		return
 	}
-	if n := c.key.Match.InPort.Name; n != "" {
+	if n := c.key.portName; n != "" {
 		f(n)
 	}
 	for _, a := range w.actions {
@@ -301,7 +301,7 @@ func eachGroup(c *cell, f func(uint32)) {
 // missingOf is the port that the rule of a cell waits for, or that a group waits
 // for to which it leads: a switch refuses a rule that leads to no group.
 func (t *target) missingOf(c *cell, w *claim) string {
-	if _, missing := t.ports.resolve(c.key.Match.InPort); missing != "" {
+	if _, missing := t.ports.resolve(c.key.inPort()); missing != "" {
 		return missing
 	}
 	for _, a := range w.actions {
