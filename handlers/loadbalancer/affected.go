@@ -72,15 +72,42 @@ func (a *affected) whole(lb *model.LoadBalancer) {
 // it or no longer have to.
 func (a *affected) placed(lb *model.LoadBalancer) {
 	a.whole(lb)
+	a.beside(lb, lb.Members)
 	for other := range a.db.LoadBalancersByVIP(lb.VIP) {
 		a.whole(other)
 	}
 }
 
-// floating adds the owners of a floating IP.
+// beside adds the owners of other balancers that may lose a service to lb or get one
+// back: those at its VIP, and those of its members that are in changed.
+func (a *affected) beside(lb *model.LoadBalancer, changed []netip.Addr) {
+	for o := range a.db.LoadBalancersByVIP(lb.VIP) {
+		a.set.Add(balancerOwner(o.Name))
+	}
+	if len(changed) == 0 {
+		return
+	}
+	members := make(map[netip.Addr]bool, len(changed))
+	for _, ip := range changed {
+		members[ip] = true
+	}
+	a.behind(lb.NetworkID, func(o *model.LoadBalancer) {
+		for _, ip := range o.Members {
+			if members[ip] {
+				a.set.Add(memberOwner(o.Name, ip))
+			}
+		}
+	})
+}
+
+// floating adds the owners of a floating IP, and of those that are bound to the same
+// VIP, which may have to make way for it or no longer have to.
 func (a *affected) floating(fip *model.FloatingIP) {
 	for lb := range a.db.LoadBalancersByVIP(fip.FixedIP) {
 		a.set.Add(floatingOwner(lb.Name, fip.ID))
+		for other := range a.db.FloatingIPsByFixed(fip.FixedIP.String()) {
+			a.set.Add(floatingOwner(lb.Name, other.ID))
+		}
 	}
 }
 
@@ -116,16 +143,23 @@ func (a *affected) loadBalancer(old, new *model.LoadBalancer) {
 		a.placed(old)
 		a.placed(new)
 	case !slices.EqualFunc(old.Rules, new.Rules, equalRules):
-		a.whole(old)
-		a.whole(new)
+		for _, lb := range []*model.LoadBalancer{old, new} {
+			a.whole(lb)
+			a.beside(lb, lb.Members)
+		}
 	default:
 		a.set.Add(balancerOwner(new.Name))
+		var changed []netip.Addr
 		for _, x := range [][2][]netip.Addr{{old.Members, new.Members}, {new.Members, old.Members}} {
 			for _, ip := range x[0] {
 				if !slices.Contains(x[1], ip) {
 					a.set.Add(memberOwner(new.Name, ip))
+					changed = append(changed, ip)
 				}
 			}
+		}
+		if len(changed) != 0 {
+			a.beside(new, changed)
 		}
 	}
 }

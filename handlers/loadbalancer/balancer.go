@@ -11,15 +11,18 @@ import (
 
 // balancer is the group of a balancer and the ways to it.
 func (s *setting) balancer(db state.Snapshot) (set flow.Set, waiting []handlers.Waiting) {
-	served, others := services(s.lb)
+	_, others := services(s.lb)
 	for _, p := range others {
 		waiting = append(waiting, handlers.Waitf("protocol TCP, UDP or ICMP in a rule of balancer %s instead of %q", s.lb.Name, p))
 	}
+	served, lost := s.atVIP(db)
+	waiting = append(waiting, lost...)
 	set.Groups = []flow.Group{s.members(db)}
 	for _, x := range served {
 		set.Rules = append(set.Rules, s.downstream(x))
 	}
-	set.Rules = append(set.Rules, s.arrivals(db, flow.Match{EthType: flow.EthTypeIPv4, EthDst: s.router.MAC, IPDst: flow.Host(s.lb.VIP)})...)
+	set.Rules = append(set.Rules, s.arrivals(db, flow.PriorityLBInside,
+		flow.Match{EthType: flow.EthTypeIPv4, EthDst: s.router.MAC, IPDst: flow.Host(s.lb.VIP)})...)
 	if r, ok := s.vipResponder(); ok {
 		set.Rules = append(set.Rules, r)
 	}
@@ -87,7 +90,12 @@ func (s *setting) vipResponder() (r flow.Rule, ok bool) {
 		return flow.Rule{}, false
 	}
 	m.EthType, m.ARPOp, m.ARPTPA = flow.EthTypeARP, flow.ARPRequest, flow.Host(s.lb.VIP)
-	return responder(s.gateway, m, s.router.MAC, s.lb.VIP), true
+	r = responder(s.gateway, m, s.router.MAC, s.lb.VIP)
+	if !m.InPort.IsZero() {
+		// The responder of an equal VIP may match packets from everywhere.
+		r.Priority = flow.PriorityVIPAtPort
+	}
+	return r, true
 }
 
 // comesFrom matches the packets of the balancer's network on the gateway.

@@ -29,16 +29,35 @@ func floating(db state.Snapshot, lb *model.LoadBalancer, fip *model.FloatingIP) 
 		return flow.Set{}, []handlers.Waiting{handlers.Waitf("router %s to serve balancer %s instead of router %s", r.Name, lb.Name, s.router.Name)}
 	}
 	o, missing := outsideOf(db, s)
+	if first := rival(db, fip); first != nil {
+		missing = append(missing, handlers.Waitf("VIP %s to lose floating IP %s (%s), because answers leave with one address", lb.VIP, first.ID, first.FloatingIP))
+	}
 	if !fip.FloatingIP.Is4() {
 		missing = append(missing, handlers.Waitf("IPv4 address of floating IP %s", fip.ID))
 	}
 	if len(missing) != 0 {
 		return flow.Set{}, missing
 	}
-	rules := s.arrivals(db,
+	rules := s.arrivals(db, flow.PriorityLBFloating,
 		flow.Match{EthType: flow.EthTypeIPv4, IPDst: flow.Host(fip.FloatingIP)}, // Lb-FD
 		flow.SetIP{Field: flow.FieldIPDst, IP: lb.VIP})
 	return flow.Set{Rules: append(rules, s.leave(o, fip), s.floatingResponder(o, fip))}, nil
+}
+
+// rival is the floating IP of the same router and VIP that comes before fip, if
+// it is another address. Answers don't tell which of the two a client has asked (row
+// L-23 of docs/deviations.md).
+func rival(db state.Snapshot, fip *model.FloatingIP) (first *model.FloatingIP) {
+	for o := range db.FloatingIPsByFixed(fip.FixedIP.String()) {
+		before := fip
+		if first != nil {
+			before = first
+		}
+		if o.ID < before.ID && o.RouterName == fip.RouterName && o.FloatingIP.Is4() && o.FloatingIP != fip.FloatingIP {
+			first = o
+		}
+	}
+	return first
 }
 
 // outside is how a gateway reaches the upstream router.
@@ -75,7 +94,9 @@ func outsideOf(db state.Snapshot, s *setting) (o outside, missing []handlers.Wai
 	return o, missing
 }
 
-// leave is Lb-FU: what comes from the VIP leaves with the floating IP.
+// leave is Lb-FU: what comes from the VIP leaves with the floating IP, unless it is
+// for a VM of the router's networks, to which a rule of higher priority leads (rows
+// L-1 and L-22 of docs/deviations.md).
 func (s *setting) leave(o outside, fip *model.FloatingIP) flow.Rule {
 	actions := []flow.Action{
 		flow.SetMAC{Field: flow.FieldEthSrc, MAC: o.mac},
@@ -84,7 +105,7 @@ func (s *setting) leave(o outside, fip *model.FloatingIP) flow.Rule {
 	}
 	actions = append(actions, handlers.PushTag(o.tag)...)
 	return flow.Rule{
-		Switch: s.gateway.IntegrationDPID(), Table: flow.TableGwDrop, Priority: flow.PriorityLB,
+		Switch: s.gateway.IntegrationDPID(), Table: flow.TableGwDrop, Priority: flow.PriorityLBLeave,
 		Match:   flow.Match{EthType: flow.EthTypeIPv4, EthSrc: s.router.MAC, IPSrc: flow.Host(s.lb.VIP)},
 		Actions: append(actions, flow.Output{Port: o.patch}),
 	}

@@ -18,19 +18,19 @@ func (s *setting) member(db state.Snapshot, ip netip.Addr) (set flow.Set, waitin
 	if p == nil {
 		return flow.Set{}, []handlers.Waiting{handlers.Waitf("port with address %s in network %s", ip, s.lb.NetworkID)}
 	}
-	served, _ := services(s.lb)
+	served, waiting := s.atMember(db, p)
 	for _, x := range served {
 		set.Rules = append(set.Rules, s.upstream(p, x))
 	}
 	if !s.network.Type.IsTunnel() {
-		return set, nil
+		return set, waiting
 	}
 	r, missing := s.toWorker(db, p)
 	if missing != "" {
-		return set, []handlers.Waiting{missing}
+		return set, append(waiting, missing)
 	}
 	set.Rules = append(set.Rules, r)
-	return set, nil
+	return set, waiting
 }
 
 // upstream is Lb-U: what a member sends from a served port leaves with the VIP.

@@ -2,6 +2,7 @@ package loadbalancer_test
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -201,8 +202,8 @@ func TestL15EqualVIPsOfTwoRoutersOnOneGatewayAreKeptApart(t *testing.T) {
 
 	l.Want("the first keeps its shape", "lb/lb1", lb1Rules(1)+lbF(1, fip, fipHex, vip))
 	for _, want := range []string{
-		"a1 table=31,priority=41500,ip,nw_dst=172.16.0.151,actions=set_field:10.10.0.200->ip_dst,set_field:0x2->metadata,goto_table:32",
-		"a1 table=31,priority=41500,ip,dl_dst=fa:00:00:00:00:0b,nw_dst=10.10.0.200,actions=set_field:0x2->metadata,goto_table:32",
+		"a1 table=31,priority=41502,ip,nw_dst=172.16.0.151,actions=set_field:10.10.0.200->ip_dst,set_field:0x2->metadata,goto_table:32",
+		"a1 table=31,priority=41503,ip,dl_dst=fa:00:00:00:00:0b,nw_dst=10.10.0.200,actions=set_field:0x2->metadata,goto_table:32",
 		"a1 table=32,priority=41501,tcp,metadata=0x2,nw_dst=10.10.0.200,tp_dst=80,actions=set_field:fa:00:00:00:00:0b->eth_src,group:1795162114",
 	} {
 		l.Has("the second is marked", want)
@@ -234,6 +235,129 @@ func TestBalancersOfOneRouterMayShareAVIP(t *testing.T) {
 	l.Want("no mark among them", "lb/lb2", lbG(1, groupID+1, tunnel, vmA, "10.10.0.11")+lbD(1, vip, "udp 53", groupID+1)+
 		wayIn(1, vip)+vipA(1, fromTunnel, vip)+lbU(1, vip, vmA, "10.10.0.11", "udp 53")+lbT(1, vmA, "10.10.0.11", "0x3e8", "10.0.0.1", "vxlan")+
 		lbF(1, fip, fipHex, vip))
+}
+
+// Two floating IPs of one VIP: the answers can have one of them only.
+func TestL23OneFloatingIPOfAVIPWorks(t *testing.T) {
+	l := newLab(t)
+	first, second := lbF(1, fip, fipHex, vip), lbF(1, "172.16.0.151", "ac100097", vip)
+	waits := "\nwaits for VIP 10.10.0.200 to lose floating IP f1 (172.16.0.150), because answers leave with one address"
+	l.Put(floatingIP("f2", "r1", "172.16.0.151", vip))
+	l.Want("alone", "lb/lb1/fip", second)
+	fip1(l)
+	l.Want("a second one", "lb/lb1/fip", first+waits)
+	l.Put(floatingIP("f3", "r1", "172.16.0.152", vip))
+	l.Want("a third one", "lb/lb1/fip", first+waits+waits)
+	l.Delete(model.KindFloatingIP, "f3")
+	l.Put(floatingIP("f1", "r1", fip, ""))
+	l.Want("the first is released", "lb/lb1/fip", second)
+	fip1(l)
+	l.Put(floatingIP("f1", "r2", fip, vip))
+	l.Want("the first is of another router", "lb/lb1/fip", second+"\nwaits for router r2")
+	fip1(l)
+	l.Put(floatingIP("f2", "r1", fip, vip))
+	l.Want("equal addresses are no rivals", "lb/lb1/fip", first+first)
+	l.Put(floatingIP("f2", "r1", "172.16.0.151", vip))
+	l.Delete(model.KindFloatingIP, "f1")
+	l.Want("the first is deleted", "lb/lb1/fip", second)
+}
+
+// What is for a VIP or a floating IP is asked first, what a member sends after it,
+// and what leaves with a floating IP last.
+func TestL22RulesThatMayMeetHaveAnOrder(t *testing.T) {
+	for _, order := range [][]uint16{
+		{flow.PriorityLBInside, flow.PriorityLBFloating, flow.PriorityLB},
+		{flow.PriorityLBShared, flow.PriorityLB, flow.PriorityStatefulSNAT, flow.PriorityLBLeave, flow.PriorityDrop},
+	} {
+		if !slices.IsSortedFunc(order, func(a, b uint16) int { return int(b) - int(a) }) {
+			t.Errorf("%v", order)
+		}
+	}
+	l := newLab(t)
+	l.Put(handlertest.Network(model.NetworkVXLAN, "net1", "1000", "10.10.0.0/24"), handlertest.Port(0x32, "flat1", "192.168.10.32", "c1"))
+	fip1(l)
+	put(l, balancer("lb2", "flat1", "192.168.10.200", []string{"192.168.10.31", "192.168.10.32"}, other("ICMP"), udp(53, 53)), groupID+1)
+	r2 := handlertest.Router("r2", "flat2")
+	r2.MAC[5] = 0x0b
+	l.Put(handlertest.Network(model.NetworkFLAT, "flat2", "", "192.168.20.0/24"), r2)
+	l.Complete("r2", "gw1", 2)
+	put(l, balancer("lb0", "flat2", vip, nil, tcp(80, 80)), groupID+2)
+	l.Has("an equal VIP, asked for from anywhere", strings.TrimSpace(strings.ReplaceAll(vipA(1, "vlan_tci=0x0000/0x1fff,arp_tpa=%s", vip), routerMAC, "fa:00:00:00:00:0b")))
+	for _, p := range flow.Ambiguous(l.Rules()) {
+		t.Errorf("which counts?\n%s\n%s", p[0], p[1])
+	}
+}
+
+// Two FLAT networks without a physical interface of their own look the same on the
+// gateway: of equal VIPs behind two routers the first one's is answered. The loser's
+// rule shows as conflict and goes in when the first goes, as everywhere.
+func TestEqualVIPsOfFLATNetworksWithoutInterfaceWantOneResponder(t *testing.T) {
+	l := newLab(t)
+	r2 := handlertest.Router("r2", "flat2")
+	r2.MAC[5] = 0x0b
+	l.Put(handlertest.Network(model.NetworkFLAT, "flat2", "", "192.168.20.0/24"), r2)
+	l.Complete("r2", "gw1", 2)
+	put(l, balancer("lb8", "flat1", "192.168.10.200", nil, tcp(80, 80)), groupID+8)
+	put(l, balancer("lb9", "flat2", "192.168.10.200", nil, tcp(80, 80)), groupID+9)
+	responder := strings.TrimSpace(vipA(1, "vlan_tci=0x0000/0x1fff,arp_tpa=%s", "192.168.10.200"))
+	l.Has("the first", responder)
+	l.Has("the second in the same place", strings.ReplaceAll(responder, routerMAC, "fa:00:00:00:00:0b"))
+	gw := handlertest.Node(model.NodeGateway, "gw1", 1)
+	gw.PhysIntfs = []model.PhysicalIntf{{Network: "flat2"}}
+	l.Put(gw)
+	l.Has("with an interface of its own", strings.ReplaceAll(strings.TrimSpace(vipA(1, `in_port="int-to-flat2",vlan_tci=0x0000/0x1fff,arp_tpa=%s`, "192.168.10.200")), routerMAC, "fa:00:00:00:00:0b"))
+}
+
+// Balancers with overlapping ports at one member or one VIP: each port is served by the
+// first by name, whatever the blocks of ports look like.
+func TestL25OverlappingPortsAreLeftToTheFirst(t *testing.T) {
+	l := newLab(t)
+	l.Delete(model.KindLoadBalancer, "lb1")
+	const wide = "tcp 0x50/0xfffc" // 80 to 83
+	for _, c := range []struct {
+		name, first, second string
+		rules               [2]model.LoadBalancerRule
+		want                []string
+		waits               string
+	}{
+		{"a part", "lb2", "lb3", [2]model.LoadBalancerRule{tcp(82, 82), tcp(80, 83)}, []string{"tcp 0x50/0xfffe", "tcp 82", "tcp 83"}, "TCP ports 80 to 83"},
+		{"the whole", "lb2", "lb3", [2]model.LoadBalancerRule{tcp(80, 83), tcp(81, 81)}, nil, "TCP port 81"},
+		{"equal", "lb2", "lb3", [2]model.LoadBalancerRule{tcp(80, 83), tcp(80, 83)}, []string{wide}, ""},
+		{"apart", "lb2", "lb3", [2]model.LoadBalancerRule{udp(80, 83), tcp(80, 83)}, []string{wide}, ""},
+	} {
+		put(l, balancer(c.first, "net1", "10.10.0.201", []string{"10.10.0.11"}, c.rules[0]), groupID+1)
+		for _, at := range []struct {
+			what, vip, member, owner string
+			rule                     func(string) string
+		}{
+			{"member", "10.10.0.202", "10.10.0.11", "lb/lb3/member", func(m string) string { return lbU(1, "10.10.0.202", vmA, "10.10.0.11", m) }},
+			{"VIP", "10.10.0.201", "10.10.0.12", "lb/lb3", func(m string) string { return lbD(1, "10.10.0.201", m, groupID+2) }},
+		} {
+			put(l, balancer(c.second, "net1", at.vip, []string{at.member}, c.rules[1]), groupID+2)
+			table := strings.TrimSpace(at.rule(wide))[:len("a1 table=31")]
+			var got, want []string
+			for _, line := range l.Lines(at.owner) {
+				if strings.HasPrefix(line, table+",priority=41500,") && !strings.Contains(line, vmB) || strings.HasPrefix(line, "waits for") {
+					got = append(got, line)
+				}
+			}
+			for _, m := range c.want {
+				want = append(want, strings.TrimSpace(at.rule(m)))
+			}
+			if c.waits != "" {
+				want = append(want, "waits for balancer lb2 to leave what it serves of "+c.waits)
+			}
+			slices.Sort(want)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s at one %s: got\n\t%s\nwant\n\t%s", c.name, at.what, strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+			}
+			for _, p := range flow.Ambiguous(l.Rules()) {
+				t.Errorf("%s at one %s: which counts?\n%s\n%s", c.name, at.what, p[0], p[1])
+			}
+		}
+	}
+	l.Delete(model.KindLoadBalancer, "lb2")
+	l.HasNot("the first is gone", "waits for")
 }
 
 func TestL16AnyOrderOfNetworkRouterAndBalancer(t *testing.T) {
@@ -330,9 +454,9 @@ func TestS3TagsOfVLANNetworks(t *testing.T) {
 	for step, want := range map[string]string{
 		"members get their tag":               "table=32,priority=41500,tcp,nw_dst=10.10.0.200,tp_dst=80,actions=set_field:fa:00:00:00:00:0a->eth_src,push_vlan:0x8100,set_field:4103->vlan_vid,group:",
 		"and answer with it":                  "table=31,priority=41500,tcp,dl_vlan=7,dl_src=fa:16:3e:00:00:11,nw_src=10.10.0.11,tp_src=80,actions=pop_vlan,set_field:fa:00:00:00:00:0a->eth_src,set_field:10.10.0.200->ip_src,goto_table:32",
-		"what comes from outside loses its":   "table=31,priority=41500,ip,dl_vlan=100,nw_dst=172.16.0.150,actions=pop_vlan,set_field:10.10.0.200->ip_dst,goto_table:32",
-		"also from a tagged internal network": "table=31,priority=41500,ip,dl_vlan=7,dl_dst=fa:00:00:00:00:0a,nw_dst=10.10.0.200,actions=pop_vlan,goto_table:32",
-		"and without a tag from the others":   "table=31,priority=41500,ip,vlan_tci=0x0000/0x1fff,dl_dst=fa:00:00:00:00:0a,nw_dst=10.10.0.200,actions=goto_table:32",
+		"what comes from outside loses its":   "table=31,priority=41502,ip,dl_vlan=100,nw_dst=172.16.0.150,actions=pop_vlan,set_field:10.10.0.200->ip_dst,goto_table:32",
+		"also from a tagged internal network": "table=31,priority=41503,ip,dl_vlan=7,dl_dst=fa:00:00:00:00:0a,nw_dst=10.10.0.200,actions=pop_vlan,goto_table:32",
+		"and without a tag from the others":   "table=31,priority=41503,ip,vlan_tci=0x0000/0x1fff,dl_dst=fa:00:00:00:00:0a,nw_dst=10.10.0.200,actions=goto_table:32",
 		"what leaves gets the outside's":      "set_field:172.16.0.150->ip_src,set_field:52:54:00:aa:bb:01->eth_dst,push_vlan:0x8100,set_field:4196->vlan_vid,output:\"int-to-external\"",
 		"the announcement too":                "announces 172.16.0.150 of r1 on \"int-to-external\": fffffffffffffe000000000281000064080600010800",
 	} {

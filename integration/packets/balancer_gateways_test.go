@@ -2,13 +2,10 @@ package packets
 
 import (
 	"net/http"
-	"net/netip"
 	"testing"
 	"time"
 
-	"kvnet/integration/harness"
 	"kvnet/integration/lab"
-	"kvnet/integration/ovs"
 	"kvnet/integration/probe"
 	"kvnet/integration/server"
 )
@@ -89,61 +86,4 @@ func (w *balancerWorld) lb16() {
 	w.expectGateway(gw2)
 	w.expectNothingOn(gw1)
 	w.expectSpread(w.askOutside(40, firstFIP), 4, w.members[:2]...)
-}
-
-// A client in another network, behind another patch port of the gateway, reaches
-// the VIP of a balancer without floating IP through its router, and is answered
-// with the VIP (LB-18). Behind the members' own port the gateway's bridge would have
-// to send a packet back to where it came from.
-func TestLB18(t *testing.T) {
-	plain := newWorld(t, lab.FlatConfig{Workers: 2, ControlledPhysical: true}, harness.Options{})
-	plain.connect(vmA, vmB, vmD, vmC)
-	w := newBalancerWorld(plain, flatMembers, vmC)
-	client, address := w.clientBehindPatch("192.168.10.77"), netip.MustParseAddr("192.168.10.77")
-	b := w.balancer()
-	w.create(b)
-	w.waitGroups(gw1, b.members)
-	vip := netip.MustParseAddr(b.vip)
-	if err := probe.Ping(w.within(soon), client.NS, gatewayFlat1); err != nil {
-		t.Fatal(err)
-	}
-	if err := probe.Ping(w.within(soon), client.NS, vip); err != nil {
-		t.Error(err)
-	}
-	w.expectSpread(w.ask(many, client, address, netip.AddrPortFrom(vip, 80)), many/4, w.members[:2]...)
-	if err := probe.AskUDP(w.within(soon), client.NS, 0, netip.AddrPortFrom(vip, 53)); err != nil {
-		t.Error(err)
-	}
-
-	// In its own network the VIP is found, at the router's MAC.
-	reply, err := probe.RequestARP(w.within(soon), w.Host(vmD.name).NS, "eth0", mustMAC(vmD.mac), netip.MustParseAddr(vmD.ip), vip)
-	if err != nil || reply.SenderMAC != routerMAC {
-		t.Errorf("the VIP is at %+v, %v, want %s", reply, err, routerMAC)
-	}
-	w.delete("loadbalancer", b.name)
-	w.expectNothingLeft()
-}
-
-// clientBehindPatch is a machine of flat1 on a bridge of the gateway that a patch
-// port of its own joins to br-int.
-func (w *balancerWorld) clientBehindPatch(address string) *lab.Host {
-	w.t.Helper()
-	const bridge = "br-side"
-	gateway := w.Node(gw1)
-	if err := gateway.AddBridge(w.ctx, ovs.Bridge{Name: bridge, Ports: []ovs.Port{{Name: "side-to-int", Kind: ovs.Patch, Peer: "int-to-side"}}}); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := gateway.AddPort(w.ctx, lab.BrInt, ovs.Port{Name: "int-to-side", Kind: ovs.Patch, Peer: "side-to-int"}); err != nil {
-		w.t.Fatal(err)
-	}
-	const mac = "fa:16:3e:00:00:77"
-	client, err := w.AddHost(w.ctx, gateway, bridge, lab.HostConfig{Name: "client", MAC: mac, Address: address + "/24", Gateway: gatewayFlat1.String()})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.Must(w.ctx, http.MethodPost, server.NetworkingPath+"/port", map[string]any{
-		"vmName": "client", "networkId": "flat1", "macAddress": mac, "ipAddress": address,
-		"deviceId": lab.BridgeDPID(gw1, lab.BrInt).String(),
-	})
-	return client
 }

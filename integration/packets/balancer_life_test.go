@@ -66,6 +66,29 @@ func (w *balancerWorld) movesBetweenBalancers() {
 	}
 }
 
+// Of two floating IPs of one VIP the first serves; the other one waits, isn't
+// answered for, and serves when the first is released.
+func (w *balancerWorld) twoFloatingIPs() {
+	b := w.balancer()
+	w.create(b)
+	w.bind("f2", secondFIP, b.vip)
+	w.waitFloating(gw1, secondFIP)
+	w.expectSpread(w.askOutside(40, secondFIP), 4, w.members[:2]...)
+	w.bind("f1", firstFIP, b.vip)
+	w.waitFloating(gw1, firstFIP)
+	w.expectSpread(w.askOutside(40, firstFIP), 4, w.members[:2]...)
+	w.expectNoARP(secondFIP)
+	flows, waiting, err := w.Flows(w.ctx, "", "lb/lb1/fip/f2")
+	if err != nil || len(flows) != 0 || len(waiting) != 1 || !strings.Contains(waiting[0].For, firstFIP.String()) {
+		w.t.Errorf("the second floating IP has %v and waits for %v, %v", flows, waiting, err)
+	}
+	released := floatingIP("f1", "r1", firstFIP, "")
+	delete(released, "fixedIp")
+	w.Must(w.ctx, http.MethodPut, server.ObjectPath("floating-ip", "f1"), released)
+	w.waitFloating(gw1, secondFIP)
+	w.expectSpread(w.askOutside(40, secondFIP), 4, w.members[:2]...)
+}
+
 // leadsTo accepts the rules in which a floating IP leads to a VIP and to nothing
 // else.
 func leadsTo(address netip.Addr, vip string) func([]ovs.Flow) error {

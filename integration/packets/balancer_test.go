@@ -49,6 +49,7 @@ func TestLB(t *testing.T) {
 			w.run("floating IP that is bound before and after", (*balancerWorld).boundBeforeAndAfter)
 			w.run("floating IP that is deleted while it is bound", (*balancerWorld).deletedWhileBound)
 			w.run("floating IP that moves between balancers", (*balancerWorld).movesBetweenBalancers)
+			w.run("two floating IPs of one VIP", (*balancerWorld).twoFloatingIPs)
 			w.run("two balancers that share a member and a port", (*balancerWorld).sharedMember)
 			w.run("updates under traffic", (*balancerWorld).updatesUnderTraffic)
 			w.run("members that come and go under traffic", (*balancerWorld).membersUnderTraffic)
@@ -354,14 +355,31 @@ func (w *balancerWorld) lb15() {
 	w.waitFloating(gw1, secondFIP)
 	w.expectSpread(w.askOutside(many, firstFIP), many/4, w.members[:2]...)
 	w.expectSpread(w.askOutside(10, secondFIP), 10, w.other)
+
+	// FLAT networks without an interface of their own look the same, so only one of
+	// the two VIPs is answered inside: the loser shows, and heals.
+	losers := 1
+	if w.vlans[b.network] != 0 {
+		losers = 0
+	}
+	w.expectConflicts("lb/lb1", 0)
+	w.expectConflicts("lb/lb2", losers)
+	w.delete("loadbalancer", "lb1")
+	w.expectConflicts("lb/lb2", 0)
+	reply, err := probe.RequestARP(w.within(soon), w.Host(w.other.name).NS, "eth0", mustMAC(w.other.mac), netip.MustParseAddr(w.other.ip), netip.MustParseAddr(b.vip))
+	if err != nil || reply.SenderMAC != mustMAC(secondRouterMAC) {
+		w.t.Errorf("the VIP is at %+v, %v, want %s", reply, err, secondRouterMAC)
+	}
 }
+
+const secondRouterMAC = "fa:00:00:00:00:0b"
 
 // secondRouter creates r2.
 func (w *balancerWorld) secondRouter(gateway string, internal ...string) {
 	w.t.Helper()
 	w.t.Cleanup(func() { w.remove("router", "r2") })
 	w.Must(w.ctx, http.MethodPost, server.NetworkingPath+"/router", map[string]any{
-		"name": "r2", "mac": "fa:00:00:00:00:0b", "enableSnat": false, "internal": internal, "gateway": gateway,
+		"name": "r2", "mac": secondRouterMAC, "enableSnat": false, "internal": internal, "gateway": gateway,
 		"external":   map[string]any{"ip": "172.16.0.102", "network": "ext-net"},
 		"peerRouter": map[string]any{"ip": lab.PeerIP},
 	})
