@@ -38,6 +38,7 @@ func TestAnyOrderEndsInTheSameRules(t *testing.T) {
 					w.step()
 				}
 				w.settles(seed)
+				w.expectOrder(seed)
 			}
 			if d := w.recomputeDifferences(); d != 0 {
 				t.Errorf("the full recompute found %v differences", d)
