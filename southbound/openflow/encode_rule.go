@@ -35,8 +35,9 @@ type Encoder struct {
 	slab []byte // the rest of it is free
 }
 
-// slabLen is how much memory for messages is taken at once.
-const slabLen = 32 << 10
+// maxSlab is how much memory for messages is taken at once at most. The first
+// messages take less, so that a small change pays for no more than it needs.
+const maxSlab = 32 << 10
 
 // Rule encodes match and instructions of r. What it returns is valid until the
 // next call. It fails if a port is still a name, if r isn't valid or if r is too
@@ -69,7 +70,7 @@ func (x *Encoder) Rule(r flow.Rule) (EncodedRule, error) {
 func (x *Encoder) AddFlow(e EncodedRule, cookie uint64) Message {
 	n := flowModFixedLen + len(e.Match) + len(e.Instructions)
 	if cap(x.slab)-len(x.slab) < n {
-		x.slab = make([]byte, 0, max(n, slabLen))
+		x.slab = make([]byte, 0, max(n, min(4*cap(x.slab), maxSlab)))
 	}
 	start := len(x.slab)
 	x.slab = appendAddFlow(x.slab, e, cookie)

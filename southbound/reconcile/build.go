@@ -72,7 +72,11 @@ func (t *target) build(now time.Time, ahead *head) (ops []op, msgs []openflow.Me
 			changed = append(changed, c)
 		}
 	}
-	ops, msgs = make([]op, 0, len(changed)+8), make([]openflow.Message, 0, len(changed)+8)
+	if n := maxBundle - len(t.dirtyGroups); t.staged && len(changed) > n {
+		changed = changed[:max(n, 0)] // one bundle; the rest has time
+	}
+	room := len(changed) + len(gone) + len(t.dirtyGroups)
+	ops, msgs = make([]op, 0, room), make([]openflow.Message, 0, room)
 	add := func(o op, m openflow.Message) {
 		ops = append(ops, o)
 		msgs = append(msgs, m)

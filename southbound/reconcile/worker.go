@@ -165,16 +165,19 @@ func (t *target) flush(ctx context.Context, s Session) error {
 // send sends messages in bundles, the first of which may have begun, and takes in
 // the answers. Refused owners are set
 // aside; the caller builds the rest anew.
-func (t *target) send(ctx context.Context, s Session, first *head, ops []op, msgs []openflow.Message) error {
+func (t *target) send(ctx context.Context, s Session, next *head, ops []op, msgs []openflow.Message) error {
 	for len(ops) > 0 {
 		n := min(len(ops), maxBundle)
 		began := time.Now()
-		err := first.finish(ctx, s, msgs[:n])
+		err := next.finish(ctx, s, msgs[:n])
 		now := time.Now()
 		var refused *openflow.BundleError
 		switch {
 		case err == nil:
 			t.e.metrics.bundle(now.Sub(began))
+			if n < len(msgs) {
+				next.send(msgs[n:]) // while the answer is taken in
+			}
 			t.mu.Lock()
 			came, went := t.done(ops[:n])
 			t.mu.Unlock()
