@@ -11,9 +11,6 @@ import (
 
 var be = binary.BigEndian
 
-// matchHeadLen is the length of a match's type and length.
-const matchHeadLen = 4
-
 // appendMatch appends m, which is valid and has its port's number, with its
 // padding. Fields come in the order of their numbers, which has each after its
 // prerequisites.

@@ -66,13 +66,17 @@ func (s *Session) Finish(ctx context.Context, x *Started, msgs []Message) error 
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
 	defer s.calls.endBundle(x.b)
-	err := ErrNotMaster
-	if len(msgs) > x.b.n {
+	var err error
+	switch {
+	case len(msgs) > x.b.n:
 		err = fmt.Errorf("the bundle was started for %d messages", x.b.n)
-	} else if s.master() {
+	case s.master():
 		err = s.sendRest(ctx, x, msgs)
-	} else if x.sent > 0 {
-		s.discardBundle(x.b)
+	default:
+		err = ErrNotMaster
+		if x.sent > 0 {
+			s.discardBundle(x.b)
+		}
 	}
 	switch {
 	case err == nil:
