@@ -35,29 +35,31 @@ var asInTheOriginal = map[[2]string]string{
 	{"Snat-U", "Snat-D"}: "a VM sends to a SNAT address of its gateway, where nothing answers either way",
 }
 
-// Find are the pairs among the rules of all owners, in a snapshot. accepted are those
-// that meet in the original too, with their kinds in the order of the list, unknown
-// all others.
+// Find are the pairs among the rules of all owners, in a snapshot. Of claims of one
+// place only that of the first owner counts, as on the switch. accepted are pairs that
+// meet in the original too, with their kinds in the order of the list, unknown all
+// others.
 func Find(db state.Snapshot, hs ...handlers.Handler) (unknown, accepted []Pair) {
-	var rules []flow.Rule
-	kinds := map[place]string{}
+	claims := map[place]claim{}
 	for _, h := range hs {
 		for _, o := range h.Owners(db) {
 			set, _ := h.Rules(db, o)
 			for _, r := range set.Rules {
-				rules = append(rules, r)
-				at, kind := place{uint64(r.Switch), r.Key()}, kindOf(o, r)
-				if is, ok := kinds[at]; ok && is != kind {
-					kind = "" // claims of one place, of which either may be there
+				at := placeOf(r)
+				if c, ok := claims[at]; !ok || o < c.owner {
+					claims[at] = claim{o, r}
 				}
-				kinds[at] = kind
 			}
 		}
+	}
+	rules := make([]flow.Rule, 0, len(claims))
+	for _, c := range claims {
+		rules = append(rules, c.rule)
 	}
 	for _, p := range flow.Ambiguous(rules) {
 		pair := Pair{Rules: p}
 		for i, r := range p {
-			pair.Kinds[i] = kinds[place{uint64(r.Switch), r.Key()}]
+			pair.Kinds[i] = kindOf(claims[placeOf(r)].owner, r)
 		}
 		if turned := pair.turned(); asInTheOriginal[turned.Kinds] != "" {
 			pair = turned
@@ -71,11 +73,19 @@ func Find(db state.Snapshot, hs ...handlers.Handler) (unknown, accepted []Pair) 
 	return unknown, accepted
 }
 
-// place is where a switch holds one rule.
-type place struct {
-	sw  uint64
-	key flow.Key
-}
+// claim is what an owner wants at a place, where a switch holds one rule.
+type (
+	claim struct {
+		owner flow.Owner
+		rule  flow.Rule
+	}
+	place struct {
+		sw  uint64
+		key flow.Key
+	}
+)
+
+func placeOf(r flow.Rule) place { return place{uint64(r.Switch), r.Key()} }
 
 // kindOf names the rules that may meet others; "" are those that must not.
 func kindOf(o flow.Owner, r flow.Rule) string {

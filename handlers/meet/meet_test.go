@@ -57,7 +57,8 @@ func TestFindAcceptsOnlyWhatMeetsInTheOriginal(t *testing.T) {
 		"L-2, Lb-FA":             {claims{"lb/a": any, "lb/b/fip/1": port}, 1, 0},
 		"L-2, of a network":      {claims{"lb/a": any, "network/b": port}, 1, 0},
 		"of the network handler": {claims{"network/a": any, "network/b": port}, 1, 0},
-		"one place, two kinds":   {claims{"lb/a": any, "network/a": any, "lb/b": port}, 2, 0},
+		"the first of one place": {claims{"lb/a": any, "network/a": any, "lb/b": port}, 0, 1},
+		"not the second":         {claims{"a/a": any, "lb/a": any, "lb/b": port}, 1, 0},
 		"apart":                  {claims{"lb/a": down, "lb/b": inside, "snat/a": snatU}, 0, 0},
 	} {
 		unknown, accepted := Find(state.New().Snapshot(), c.rules)

@@ -68,7 +68,7 @@ func (w *wanted) rewriteRule(r ovs.Flow) ([]ovs.Flow, error) {
 		}
 	case r.Table == 32 && r.Priority == 41500: // Lb-FU, row L-22
 		mac, _ := r.Field("dl_src")
-		if len(list(w.routerAt(mac), "internal")) > 1 {
+		if len(internal(w.routerAt(mac))) > 1 {
 			r.Priority = 40400
 		}
 	case r.Table == 32 && r.Priority == 40500:
@@ -112,7 +112,7 @@ const intToTun = 11
 // packets without a tag. outside says whether they may come from the external
 // network too.
 func (w *wanted) arrivals(r ovs.Flow, router map[string]any, outside bool) (rules []ovs.Flow) {
-	networks := list(router, "internal")
+	networks := internal(router)
 	if external, ok := router["external"].(map[string]any); ok && outside {
 		networks = append(networks, text(external, "network"))
 	}
@@ -198,7 +198,7 @@ func (w *wanted) routerAt(mac string) map[string]any {
 
 func (w *wanted) routerOf(lb map[string]any) map[string]any {
 	for _, router := range w.routers {
-		if slices.Contains(list(router, "internal"), text(lb, "networkId")) {
+		if slices.Contains(internal(router), text(lb, "networkId")) {
 			return router
 		}
 	}
