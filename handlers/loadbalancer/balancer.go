@@ -21,7 +21,7 @@ func (s *setting) balancer(db state.Snapshot) (set flow.Set, waiting []handlers.
 	for _, x := range served {
 		set.Rules = append(set.Rules, s.downstream(x))
 	}
-	set.Rules = append(set.Rules, s.arrivals(db, flow.PriorityLBInside,
+	set.Rules = append(set.Rules, s.arrivals(db,
 		flow.Match{EthType: flow.EthTypeIPv4, EthDst: s.router.MAC, IPDst: flow.Host(s.lb.VIP)})...)
 	if r, ok := s.vipResponder(); ok {
 		set.Rules = append(set.Rules, r)
@@ -90,12 +90,7 @@ func (s *setting) vipResponder() (r flow.Rule, ok bool) {
 		return flow.Rule{}, false
 	}
 	m.EthType, m.ARPOp, m.ARPTPA = flow.EthTypeARP, flow.ARPRequest, flow.Host(s.lb.VIP)
-	r = responder(s.gateway, m, s.router.MAC, s.lb.VIP)
-	if !m.InPort.IsZero() {
-		// The responder of an equal VIP may match packets from everywhere.
-		r.Priority = flow.PriorityVIPAtPort
-	}
-	return r, true
+	return responder(s.gateway, m, s.router.MAC, s.lb.VIP), true
 }
 
 // comesFrom matches the packets of the balancer's network on the gateway.

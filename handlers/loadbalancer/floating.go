@@ -38,7 +38,7 @@ func floating(db state.Snapshot, lb *model.LoadBalancer, fip *model.FloatingIP) 
 	if len(missing) != 0 {
 		return flow.Set{}, missing
 	}
-	rules := s.arrivals(db, flow.PriorityLBFloating,
+	rules := s.arrivals(db,
 		flow.Match{EthType: flow.EthTypeIPv4, IPDst: flow.Host(fip.FloatingIP)}, // Lb-FD
 		flow.SetIP{Field: flow.FieldIPDst, IP: lb.VIP})
 	return flow.Set{Rules: append(rules, s.leave(o, fip), s.floatingResponder(o, fip))}, nil
@@ -94,9 +94,10 @@ func outsideOf(db state.Snapshot, s *setting) (o outside, missing []handlers.Wai
 	return o, missing
 }
 
-// leave is Lb-FU: what comes from the VIP leaves with the floating IP, unless it is
-// for a VM of the router's networks, to which a rule of higher priority leads (rows
-// L-1 and L-22 of docs/deviations.md).
+// leave is Lb-FU: what comes from the VIP leaves with the floating IP. A router with
+// several networks may have clients of the VIP inside, and their answers must not
+// leave: there Lb-FU comes after Snat-P, which leads to VMs (row L-22 of
+// docs/deviations.md).
 func (s *setting) leave(o outside, fip *model.FloatingIP) flow.Rule {
 	actions := []flow.Action{
 		flow.SetMAC{Field: flow.FieldEthSrc, MAC: o.mac},
@@ -104,8 +105,12 @@ func (s *setting) leave(o outside, fip *model.FloatingIP) flow.Rule {
 		flow.SetMAC{Field: flow.FieldEthDst, MAC: o.peer},
 	}
 	actions = append(actions, handlers.PushTag(o.tag)...)
+	priority := flow.PriorityLB
+	if len(s.router.Internal) > 1 {
+		priority = flow.PriorityLBLeave
+	}
 	return flow.Rule{
-		Switch: s.gateway.IntegrationDPID(), Table: flow.TableGwDrop, Priority: flow.PriorityLBLeave,
+		Switch: s.gateway.IntegrationDPID(), Table: flow.TableGwDrop, Priority: priority,
 		Match:   flow.Match{EthType: flow.EthTypeIPv4, EthSrc: s.router.MAC, IPSrc: flow.Host(s.lb.VIP)},
 		Actions: append(actions, flow.Output{Port: o.patch}),
 	}

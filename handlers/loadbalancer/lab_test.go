@@ -107,24 +107,21 @@ func lbT(n int, mac, ip, segment, data, port string) string {
 
 // wayIn and vipA are kvnet's own (rows L-1 and L-2 of docs/deviations.md).
 func wayIn(n int, vip string) string {
-	return fmt.Sprintf("\na%d table=31,priority=41503,ip,dl_dst=%s,nw_dst=%s,actions=goto_table:32", n, routerMAC, vip)
+	return fmt.Sprintf("\na%d table=31,priority=41500,ip,dl_dst=%s,nw_dst=%s,actions=goto_table:32", n, routerMAC, vip)
 }
 
 const answer = "actions=move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],move:NXM_NX_ARP_SHA[]->NXM_NX_ARP_THA[],move:NXM_OF_ARP_SPA[]->NXM_OF_ARP_TPA[],set_field:2->arp_op,set_field:%[1]s->eth_src,set_field:%[1]s->arp_sha,set_field:%[2]s->arp_spa,IN_PORT"
 
 func vipA(n int, from, vip string) string {
-	priority := 41000
-	if strings.HasPrefix(from, "in_port") {
-		priority = 41001
-	}
-	return fmt.Sprintf("\na%d table=31,priority=%d,arp,%s,arp_op=1,", n, priority, fmt.Sprintf(from, vip)) + fmt.Sprintf(answer, routerMAC, vip)
+	return fmt.Sprintf("\na%d table=31,priority=41000,arp,%s,arp_op=1,", n, fmt.Sprintf(from, vip)) + fmt.Sprintf(answer, routerMAC, vip)
 }
 
 const fromTunnel = `in_port="int-to-tun",arp_tpa=%s`
 
-// lbF are Lb-FD, Lb-FU and Lb-FA with the announcement.
+// lbF are Lb-FD, Lb-FU and Lb-FA with the announcement, as in a router with several
+// networks (row L-22).
 func lbF(n int, ip, hexIP, vip string) string {
-	return fmt.Sprintf("\na%d table=31,priority=41502,ip,nw_dst=%s,actions=set_field:%s->ip_dst,goto_table:32", n, ip, vip) +
+	return fmt.Sprintf("\na%d table=31,priority=41500,ip,nw_dst=%s,actions=set_field:%s->ip_dst,goto_table:32", n, ip, vip) +
 		fmt.Sprintf("\na%d table=32,priority=40400,ip,dl_src=%s,nw_src=%s,actions=set_field:fe:00:00:00:00:02->eth_src,set_field:%s->ip_src,set_field:52:54:00:aa:bb:01->eth_dst,output:\"int-to-external\"", n, routerMAC, vip, ip) +
 		fmt.Sprintf("\na%d table=31,priority=41000,arp,in_port=\"int-to-external\",arp_tpa=%s,arp_op=1,", n, ip) + fmt.Sprintf(answer, "fe:00:00:00:00:02", ip) +
 		fmt.Sprintf("\na%d announces %s of r1 on \"int-to-external\": fffffffffffffe00000000020806"+"0001080006040002"+"fe0000000002%[3]s"+"ffffffffffff%[3]s", n, ip, hexIP)

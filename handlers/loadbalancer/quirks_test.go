@@ -1,6 +1,7 @@
 package loadbalancer_test
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -8,6 +9,8 @@ import (
 
 	"kvnet/handlers/internal/handlertest"
 	"kvnet/handlers/loadbalancer"
+	"kvnet/handlers/meet"
+	"kvnet/handlers/snat"
 	"kvnet/model"
 	"kvnet/southbound/flow"
 	"kvnet/southbound/openflow"
@@ -202,8 +205,8 @@ func TestL15EqualVIPsOfTwoRoutersOnOneGatewayAreKeptApart(t *testing.T) {
 
 	l.Want("the first keeps its shape", "lb/lb1", lb1Rules(1)+lbF(1, fip, fipHex, vip))
 	for _, want := range []string{
-		"a1 table=31,priority=41502,ip,nw_dst=172.16.0.151,actions=set_field:10.10.0.200->ip_dst,set_field:0x2->metadata,goto_table:32",
-		"a1 table=31,priority=41503,ip,dl_dst=fa:00:00:00:00:0b,nw_dst=10.10.0.200,actions=set_field:0x2->metadata,goto_table:32",
+		"a1 table=31,priority=41500,ip,nw_dst=172.16.0.151,actions=set_field:10.10.0.200->ip_dst,set_field:0x2->metadata,goto_table:32",
+		"a1 table=31,priority=41500,ip,dl_dst=fa:00:00:00:00:0b,nw_dst=10.10.0.200,actions=set_field:0x2->metadata,goto_table:32",
 		"a1 table=32,priority=41501,tcp,metadata=0x2,nw_dst=10.10.0.200,tp_dst=80,actions=set_field:fa:00:00:00:00:0b->eth_src,group:1795162114",
 	} {
 		l.Has("the second is marked", want)
@@ -262,30 +265,61 @@ func TestL23OneFloatingIPOfAVIPWorks(t *testing.T) {
 	l.Want("the first is deleted", "lb/lb1/fip", second)
 }
 
-// What is for a VIP or a floating IP is asked first, what a member sends after it,
-// and what leaves with a floating IP last.
-func TestL22RulesThatMayMeetHaveAnOrder(t *testing.T) {
-	for _, order := range [][]uint16{
-		{flow.PriorityLBInside, flow.PriorityLBFloating, flow.PriorityLB},
-		{flow.PriorityLBShared, flow.PriorityLB, flow.PriorityStatefulSNAT, flow.PriorityLBLeave, flow.PriorityDrop},
-	} {
-		if !slices.IsSortedFunc(order, func(a, b uint16) int { return int(b) - int(a) }) {
-			t.Errorf("%v", order)
-		}
-	}
+// Lb-FU is as in the original where nobody inside can be a client of the VIP, and below
+// Snat-P where VMs of other networks of the router can.
+func TestL22LbFUComesAfterSnatPInRoutersWithSeveralNetworks(t *testing.T) {
 	l := newLab(t)
-	l.Put(handlertest.Network(model.NetworkVXLAN, "net1", "1000", "10.10.0.0/24"), handlertest.Port(0x32, "flat1", "192.168.10.32", "c1"))
+	several := lbF(1, fip, fipHex, vip)
+	single := strings.ReplaceAll(several, "priority=40400", "priority=41500")
+	fip1(l)
+	if l.Want("two networks", "lb/lb1/fip", several); flow.PriorityLBLeave >= flow.PriorityStatefulSNAT || flow.PriorityLBLeave <= flow.PriorityDrop {
+		t.Errorf("priority %d", flow.PriorityLBLeave)
+	}
+	for _, step := range []struct {
+		name, want string
+		internal   []string
+	}{
+		{"another network is detached", single, []string{"net1"}},
+		{"and attached again", several, []string{"net1", "flat1"}},
+		{"in place of the balancer's", "", []string{"flat1"}},
+		{"alone again", single, []string{"net1"}},
+		{"two others come", several, []string{"flat1", "net1", "net2"}},
+	} {
+		l.Edit("r1", func(r *model.Router) { r.Internal = step.internal })
+		l.Want(step.name, "lb/lb1/fip", step.want)
+	}
+}
+
+// Rules of one table and priority meet only where they do in the original.
+func TestL22RulesMeetOnlyAsInTheOriginal(t *testing.T) {
+	l := newLab(t)
+	l.Put(handlertest.Port(0x32, "flat1", "192.168.10.32", "c1"))
 	fip1(l)
 	put(l, balancer("lb2", "flat1", "192.168.10.200", []string{"192.168.10.31", "192.168.10.32"}, other("ICMP"), udp(53, 53)), groupID+1)
 	r2 := handlertest.Router("r2", "flat2")
-	r2.MAC[5] = 0x0b
+	r2.MAC[5], r2.External = 0x0b, &model.External{IPText: "172.16.0.101", NetworkID: "ext-net"}
 	l.Put(handlertest.Network(model.NetworkFLAT, "flat2", "", "192.168.20.0/24"), r2)
 	l.Complete("r2", "gw1", 2)
 	put(l, balancer("lb0", "flat2", vip, nil, tcp(80, 80)), groupID+2)
-	l.Has("an equal VIP, asked for from anywhere", strings.TrimSpace(strings.ReplaceAll(vipA(1, "vlan_tci=0x0000/0x1fff,arp_tpa=%s", vip), routerMAC, "fa:00:00:00:00:0b")))
-	for _, p := range flow.Ambiguous(l.Rules()) {
-		t.Errorf("which counts?\n%s\n%s", p[0], p[1])
+	want := map[[2]string]bool{{"Lb-U", "Lb-FD"}: true, {"Lb-U", "L-1"}: true, {"L-2", "L-2"}: true, {"Snat-U", "Snat-D"}: true}
+	check := func(step string) {
+		t.Helper()
+		unknown, accepted := meet.Find(l.DB.Snapshot(), loadbalancer.New(), snat.New())
+		for _, p := range unknown {
+			t.Errorf("%s: %s", step, p)
+		}
+		got := map[[2]string]bool{}
+		for _, p := range accepted {
+			got[p.Kinds] = true
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s: %v meet, want %v", step, got, want)
+		}
 	}
+	check("no floating IP in a router with one network")
+	l.Put(floatingIP("f2", "r2", "172.16.0.151", vip))
+	want[[2]string{"Lb-D", "Lb-FU"}] = true
+	check("one in a router with one network")
 }
 
 // Two FLAT networks without a physical interface of their own look the same on the
@@ -351,8 +385,9 @@ func TestL25OverlappingPortsAreLeftToTheFirst(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Errorf("%s at one %s: got\n\t%s\nwant\n\t%s", c.name, at.what, strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
 			}
-			for _, p := range flow.Ambiguous(l.Rules()) {
-				t.Errorf("%s at one %s: which counts?\n%s\n%s", c.name, at.what, p[0], p[1])
+			unknown, _ := meet.Find(l.DB.Snapshot(), loadbalancer.New())
+			for _, p := range unknown {
+				t.Errorf("%s at one %s: %s", c.name, at.what, p)
 			}
 		}
 	}
@@ -454,9 +489,9 @@ func TestS3TagsOfVLANNetworks(t *testing.T) {
 	for step, want := range map[string]string{
 		"members get their tag":               "table=32,priority=41500,tcp,nw_dst=10.10.0.200,tp_dst=80,actions=set_field:fa:00:00:00:00:0a->eth_src,push_vlan:0x8100,set_field:4103->vlan_vid,group:",
 		"and answer with it":                  "table=31,priority=41500,tcp,dl_vlan=7,dl_src=fa:16:3e:00:00:11,nw_src=10.10.0.11,tp_src=80,actions=pop_vlan,set_field:fa:00:00:00:00:0a->eth_src,set_field:10.10.0.200->ip_src,goto_table:32",
-		"what comes from outside loses its":   "table=31,priority=41502,ip,dl_vlan=100,nw_dst=172.16.0.150,actions=pop_vlan,set_field:10.10.0.200->ip_dst,goto_table:32",
-		"also from a tagged internal network": "table=31,priority=41503,ip,dl_vlan=7,dl_dst=fa:00:00:00:00:0a,nw_dst=10.10.0.200,actions=pop_vlan,goto_table:32",
-		"and without a tag from the others":   "table=31,priority=41503,ip,vlan_tci=0x0000/0x1fff,dl_dst=fa:00:00:00:00:0a,nw_dst=10.10.0.200,actions=goto_table:32",
+		"what comes from outside loses its":   "table=31,priority=41500,ip,dl_vlan=100,nw_dst=172.16.0.150,actions=pop_vlan,set_field:10.10.0.200->ip_dst,goto_table:32",
+		"also from a tagged internal network": "table=31,priority=41500,ip,dl_vlan=7,dl_dst=fa:00:00:00:00:0a,nw_dst=10.10.0.200,actions=pop_vlan,goto_table:32",
+		"and without a tag from the others":   "table=31,priority=41500,ip,vlan_tci=0x0000/0x1fff,dl_dst=fa:00:00:00:00:0a,nw_dst=10.10.0.200,actions=goto_table:32",
 		"what leaves gets the outside's":      "set_field:172.16.0.150->ip_src,set_field:52:54:00:aa:bb:01->eth_dst,push_vlan:0x8100,set_field:4196->vlan_vid,output:\"int-to-external\"",
 		"the announcement too":                "announces 172.16.0.150 of r1 on \"int-to-external\": fffffffffffffe000000000281000064080600010800",
 	} {

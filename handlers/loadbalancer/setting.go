@@ -120,18 +120,18 @@ func tags(db state.Snapshot, r *model.Router) (ids []uint16, untagged bool) {
 // m, which go on in the second one without a tag. A tag can be removed only by a
 // rule that matches it (row S-3 of docs/deviations.md): each VLAN has a rule, and
 // that for all other packets is for untagged ones then.
-func (s *setting) arrivals(db state.Snapshot, priority uint16, m flow.Match, actions ...flow.Action) (rules []flow.Rule) {
+func (s *setting) arrivals(db state.Snapshot, m flow.Match, actions ...flow.Action) (rules []flow.Rule) {
 	if s.mark != 0 {
 		actions = append(actions, flow.SetUint{Field: flow.FieldMetadata, Value: s.mark})
 	}
 	ids, untagged := tags(db, s.router)
 	for _, id := range ids {
 		m.VLAN = flow.VLANID(id)
-		rules = append(rules, s.entry(priority, m, append([]flow.Action{flow.PopVLAN{}}, actions...)...))
+		rules = append(rules, s.entry(flow.PriorityLB, m, append([]flow.Action{flow.PopVLAN{}}, actions...)...))
 		m.VLAN = flow.NoVLAN
 	}
 	if untagged {
-		rules = append(rules, s.entry(priority, m, actions...))
+		rules = append(rules, s.entry(flow.PriorityLB, m, actions...))
 	}
 	return rules
 }

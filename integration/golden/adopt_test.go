@@ -109,8 +109,7 @@ func (r *replay) addLoaded(ctx context.Context, step Step, held State) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.addThen(ctx, id, step.Ports, func(b bridge) error { return r.load(ctx, b, held[id]) })
-	return err
+	return r.addThen(ctx, id, step.Ports, func(b bridge) error { return r.load(ctx, b, held[id]) })
 }
 
 // firstGroup is the first id of the groups that stand for ONOS's.

@@ -70,15 +70,13 @@ func ownerInGatewayTable(r ovs.Flow, known addresses) handler {
 	switch r.Priority {
 	case 0:
 		return handlerBase
-	case 41001: // the answer for a VIP at a port (row L-2)
-		return handlerBalancer
 	case 40500:
 		return handlerSNAT
 	case 40700, 40800:
 		return handlerFloatingIP
 	case 40900:
 		return handlerInternalDrop
-	case 41500, 41501, 41502, 41503, 40400:
+	case 41500, 41501, 40400:
 		return handlerBalancer
 	case 43000:
 		return handlerNetwork

@@ -57,20 +57,20 @@ func (w *wanted) rewriteRule(r ovs.Flow) ([]ovs.Flow, error) {
 	case r.Table == 31 && r.Priority == 41500 && fromMember:
 		lb := w.byVIP(r.Actions)
 		return ranges(pop(r, w.tag(text(lb, "networkId"))), "tp_src", lb)
-	case r.Table == 31 && r.Priority == 41500: // Lb-FD, row L-22
-		r.Priority = 41502
+	case r.Table == 31 && r.Priority == 41500:
 		return w.arrivals(r, w.routerOf(w.byVIP(r.Actions)), true), nil
 	case r.Table == 31 && r.Priority == 40500 && r.Has("ip") && !strings.Contains(r.Actions, "nat)"):
 		mac, _ := r.Field("dl_dst")
-		for _, router := range w.routers {
-			if text(router, "mac") == mac {
-				external, _ := router["external"].(map[string]any)
-				r.Actions = strings.Replace(r.Actions, "output:", push(w.tag(text(external, "network")))+"output:", 1)
-				return w.arrivals(r, router, false), nil
-			}
+		if router := w.routerAt(mac); router != nil {
+			external, _ := router["external"].(map[string]any)
+			r.Actions = strings.Replace(r.Actions, "output:", push(w.tag(text(external, "network")))+"output:", 1)
+			return w.arrivals(r, router, false), nil
 		}
 	case r.Table == 32 && r.Priority == 41500: // Lb-FU, row L-22
-		r.Priority = 40400
+		mac, _ := r.Field("dl_src")
+		if len(internal(w.routerAt(mac))) > 1 {
+			r.Priority = 40400
+		}
 	case r.Table == 32 && r.Priority == 40500:
 		ip, _ := r.Field("nw_dst")
 		r.Actions = strings.Replace(r.Actions, "goto_table:", push(w.tagOf(ip))+"goto_table:", 1)
@@ -82,22 +82,22 @@ func (w *wanted) rewriteRule(r ovs.Flow) ([]ovs.Flow, error) {
 // the additions of rows L-1 and L-2 for each balancer that has a group.
 func (w *wanted) group(r ovs.Flow, lb map[string]any) ([]ovs.Flow, error) {
 	network := text(lb, "networkId")
-	from, priority := "vlan_tci=0x0000/0x1fff", 41000
+	from := "vlan_tci=0x0000/0x1fff"
 	switch text(w.networks[network], "type") {
 	case "FLAT":
 	case "VLAN":
 		from = fmt.Sprintf("dl_vlan=%d", w.tag(network))
 	default:
 		r.Actions = strings.ReplaceAll(r.Actions, "NORMAL", fmt.Sprintf("output:%d", intToTun))
-		from, priority = fmt.Sprintf("in_port=%d", intToTun), 41001
+		from = fmt.Sprintf("in_port=%d", intToTun)
 	}
 	router := w.routerOf(lb)
 	vip, mac := text(lb, "vip"), text(router, "mac")
-	way, err := ovs.ParseFlow(fmt.Sprintf("table=31, priority=41503,ip,dl_dst=%s,nw_dst=%s actions=goto_table:32", mac, vip))
+	way, err := ovs.ParseFlow(fmt.Sprintf("table=31, priority=41500,ip,dl_dst=%s,nw_dst=%s actions=goto_table:32", mac, vip))
 	if err != nil {
 		return nil, err
 	}
-	answer, err := ovs.ParseFlow(fmt.Sprintf("table=31, priority=%[4]d,arp,%[1]s,arp_op=1,arp_tpa=%[2]s actions=move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],move:NXM_NX_ARP_SHA[]->NXM_NX_ARP_THA[],move:NXM_OF_ARP_SPA[]->NXM_OF_ARP_TPA[],set_field:2->arp_op,set_field:%[3]s->eth_src,set_field:%[3]s->arp_sha,set_field:%[2]s->arp_spa,IN_PORT", from, vip, mac, priority))
+	answer, err := ovs.ParseFlow(fmt.Sprintf("table=31, priority=41000,arp,%s,arp_op=1,arp_tpa=%s actions=move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],move:NXM_NX_ARP_SHA[]->NXM_NX_ARP_THA[],move:NXM_OF_ARP_SPA[]->NXM_OF_ARP_TPA[],set_field:2->arp_op,set_field:%[3]s->eth_src,set_field:%[3]s->arp_sha,set_field:%[2]s->arp_spa,IN_PORT", from, vip, mac))
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ const intToTun = 11
 // packets without a tag. outside says whether they may come from the external
 // network too.
 func (w *wanted) arrivals(r ovs.Flow, router map[string]any, outside bool) (rules []ovs.Flow) {
-	networks := list(router, "internal")
+	networks := internal(router)
 	if external, ok := router["external"].(map[string]any); ok && outside {
 		networks = append(networks, text(external, "network"))
 	}
@@ -187,9 +187,18 @@ func (w *wanted) byVIP(actions string) map[string]any {
 	return nil
 }
 
+func (w *wanted) routerAt(mac string) map[string]any {
+	for _, router := range w.routers {
+		if text(router, "mac") == mac {
+			return router
+		}
+	}
+	return nil
+}
+
 func (w *wanted) routerOf(lb map[string]any) map[string]any {
 	for _, router := range w.routers {
-		if slices.Contains(list(router, "internal"), text(lb, "networkId")) {
+		if slices.Contains(internal(router), text(lb, "networkId")) {
 			return router
 		}
 	}

@@ -37,20 +37,19 @@ type bridge struct {
 
 // add makes the bridge of a device with its ports, and lets it connect.
 func (s *switches) add(ctx context.Context, id model.DPID, ports map[string]uint32) error {
-	_, err := s.addThen(ctx, id, ports, nil)
-	return err
+	return s.addThen(ctx, id, ports, nil)
 }
 
 // addThen adds a bridge and, if there is something to do with it before it may
 // connect, does that.
-func (s *switches) addThen(ctx context.Context, id model.DPID, ports map[string]uint32, first func(bridge) error) (bridge, error) {
+func (s *switches) addThen(ctx context.Context, id model.DPID, ports map[string]uint32, first func(bridge) error) error {
 	m, err := s.machineFor(ctx, ports)
 	if err != nil {
-		return bridge{}, err
+		return err
 	}
 	b := bridge{m, fmt.Sprintf("br-%x", uint64(id))}
 	if _, err := s.relay.Listen(id.String(), "unix", m.ControllerSocket(b.name)); err != nil {
-		return b, err
+		return err
 	}
 	if first != nil {
 		s.relay.Hold(id.String())
@@ -62,16 +61,16 @@ func (s *switches) addThen(ctx context.Context, id model.DPID, ports map[string]
 		spec.Ports = append(spec.Ports, ovs.Port{Name: name, Kind: ovs.Patch, Peer: "nowhere", Number: ports[name]})
 	}
 	if err := m.AddBridge(ctx, spec); err != nil {
-		return b, err
+		return err
 	}
 	s.bridges[id] = b
 	if first == nil {
-		return b, nil
+		return nil
 	}
 	if err := first(b); err != nil {
-		return b, err
+		return err
 	}
-	return b, s.cut(ctx, id, false)
+	return s.cut(ctx, id, false)
 }
 
 // cut keeps a bridge from the server, and lets it connect again.

@@ -129,7 +129,7 @@ func (w *wanted) internalDrops(want State) (State, error) {
 				if text(router, "mac") != mac {
 					continue
 				}
-				for _, id := range list(router, "internal") {
+				for _, id := range internal(router) {
 					network, ok := w.networks[id]
 					if !ok {
 						continue
@@ -155,9 +155,10 @@ func text(object map[string]any, key string) string {
 	return s
 }
 
-func list(object map[string]any, key string) []string {
+// internal are the internal networks of a router.
+func internal(router map[string]any) []string {
 	var out []string
-	values, _ := object[key].([]any)
+	values, _ := router["internal"].([]any)
 	for _, v := range values {
 		if s, ok := v.(string); ok {
 			out = append(out, s)

@@ -89,6 +89,33 @@ func (w *balancerWorld) twoFloatingIPs() {
 	w.expectSpread(w.askOutside(40, secondFIP), 4, w.members[:2]...)
 }
 
+// What leaves with a floating IP has another priority while its router has several
+// networks. The rule is exchanged without a loss.
+func (w *balancerWorld) networksUnderTraffic() {
+	b := w.balancer()
+	w.serveFirst(b)
+	several := w.router["internal"]
+	leaveAt := func(priority int) {
+		w.t.Helper()
+		w.waitRules(fmt.Sprintf("the way out at priority %d", priority), func(rules []ovs.Flow) error {
+			i := slices.IndexFunc(rules, func(f ovs.Flow) bool { return f.Table == 32 && f.Has("nw_src="+b.vip) })
+			if i < 0 || rules[i].Priority != priority {
+				return fmt.Errorf("the rules are %v", rules)
+			}
+			return nil
+		})
+	}
+	leaveAt(40400)
+	traffic := w.startOutside()
+	for range 3 {
+		w.updateRouter(map[string]any{"internal": []string{b.network}})
+		leaveAt(41500)
+		w.updateRouter(map[string]any{"internal": several})
+		leaveAt(40400)
+	}
+	traffic.expectNoLoss(w.t)
+}
+
 // leadsTo accepts the rules in which a floating IP leads to a VIP and to nothing
 // else.
 func leadsTo(address netip.Addr, vip string) func([]ovs.Flow) error {

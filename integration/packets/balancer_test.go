@@ -52,6 +52,7 @@ func TestLB(t *testing.T) {
 			w.run("two floating IPs of one VIP", (*balancerWorld).twoFloatingIPs)
 			w.run("two balancers that share a member and a port", (*balancerWorld).sharedMember)
 			w.run("updates under traffic", (*balancerWorld).updatesUnderTraffic)
+			w.run("networks that come and go under traffic", (*balancerWorld).networksUnderTraffic)
 			w.run("members that come and go under traffic", (*balancerWorld).membersUnderTraffic)
 			w.run("group that was edited by hand", (*balancerWorld).editedGroup)
 		})

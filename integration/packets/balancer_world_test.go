@@ -236,7 +236,7 @@ func ofBalancer(f ovs.Flow) bool {
 			return true
 		}
 	}
-	return slices.Contains([]int{41500, 41501, 41502, 41503, 41001, 40400}, f.Priority)
+	return slices.Contains([]int{41500, 41501, 40400}, f.Priority)
 }
 
 // expectNothingLeft checks that no switch has a rule or group of a balancer.

@@ -22,11 +22,8 @@ const (
 const (
 	PriorityICMP               uint16 = 43000 // PRIORITY_ICMP_RULE
 	PriorityDHCP               uint16 = 42000 // PRIORITY_DHCP_RULE
-	PriorityLBInside           uint16 = 41503 // kvnet's own: row L-1 of docs/deviations.md
-	PriorityLBFloating         uint16 = 41502 // kvnet's own: row L-22 of docs/deviations.md
 	PriorityLBShared           uint16 = 41501 // kvnet's own: row L-15 of docs/deviations.md
 	PriorityLB                 uint16 = 41500 // PRIORITY_LB_RULE
-	PriorityVIPAtPort          uint16 = 41001 // kvnet's own: row L-2 of docs/deviations.md
 	PriorityARPGateway         uint16 = 41000 // PRIORITY_ARP_GATEWAY_RULE
 	PriorityInternalRouting    uint16 = 41000 // PRIORITY_INTERNAL_ROUTING_RULE
 	PriorityInternalDrop       uint16 = 40900 // kvnet's own: row S-5 of docs/deviations.md

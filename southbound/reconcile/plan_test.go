@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -37,6 +38,34 @@ func TestAChangeIsOneBundleThoughTheWorkerIsAwake(t *testing.T) {
 	w.settled()
 	if n := s.Counts().Bundles - before.Bundles; n != 1 {
 		t.Errorf("%d bundles", n)
+	}
+}
+
+func TestARuleOfAnotherPriorityComesBeforeTheOldOneGoesInOneBundle(t *testing.T) {
+	w := newWorld(t, nil)
+	s := w.connect(oftest.New(1))
+	const low = "table=32,priority=40400,ip,nw_src=10.0.0.1,actions=output:1"
+	const high = "table=32,priority=41500,ip,nw_src=10.0.0.1,actions=output:1"
+	w.want("a", rule(t, 1, low))
+	holds(t, s, low)
+	var mu sync.Mutex
+	var commands []uint16
+	s.Refuse(func(m oftest.Mod) *oftest.Refusal {
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.Contains(commands, m.Command) { // asked for again at the commit
+			commands = append(commands, m.Command)
+		}
+		return nil
+	})
+	before := s.Counts().Bundles
+	w.want("a", rule(t, 1, high))
+	holds(t, s, high)
+	w.settled()
+	mu.Lock()
+	defer mu.Unlock()
+	if n := s.Counts().Bundles - before; n != 1 || !slices.Equal(commands, []uint16{oftest.FlowAdd, oftest.FlowDelete}) {
+		t.Errorf("%d bundles with the commands %v", n, commands)
 	}
 }
 

@@ -65,17 +65,6 @@ func FromScratch(db state.Snapshot, hs ...handlers.Handler) map[flow.Owner]strin
 	return sets
 }
 
-// Rules are the rules of all owners, in a snapshot.
-func Rules(db state.Snapshot, hs ...handlers.Handler) (rules []flow.Rule) {
-	for _, h := range hs {
-		for _, o := range h.Owners(db) {
-			set, _ := h.Rules(db, o)
-			rules = append(rules, set.Rules...)
-		}
-	}
-	return rules
-}
-
 // Text writes what an owner has, one line each in order: the switch (its datapath
 // id without leading zeros) and the rule or group, its announcement, and what the
 // owner waits for.

@@ -10,7 +10,6 @@ import (
 	"kvnet/handlers"
 	"kvnet/model"
 	"kvnet/model/state"
-	"kvnet/southbound/flow"
 )
 
 // Lab is a state with a follower, for tables of steps and the rules after them.
@@ -81,9 +80,6 @@ func (l *Lab) Decide(router string, change func(*model.RouterStatus)) {
 	change(&s)
 	l.Put(&s)
 }
-
-// Rules are the rules of all owners.
-func (l *Lab) Rules() []flow.Rule { return Rules(l.DB.Snapshot(), l.follower.handlers...) }
 
 // Lines are all rules and what is waited for, of owners whose name begins with
 // owner, in order.
