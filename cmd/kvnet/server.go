@@ -99,6 +99,7 @@ func run(ctx context.Context, c *config, log *slog.Logger) (err error) {
 	api, err := rest.New(rest.Config{
 		Listen: c.restListen, MetricsListen: c.metricsListen, Store: s.store, DB: s.db, Inspector: inspector{s}, Epochs: epochs{s}, Adopter: adopter{s},
 		Accounts: rest.AccountsConfig{UsersFile: c.usersFile, AllowDefaults: c.allowDefaultAccounts},
+		TLS:      rest.TLSConfig{CertFile: c.restTLSCert, KeyFile: c.restTLSKey},
 		Logger:   log, Registry: registry, Version: version,
 	})
 	if err != nil {

@@ -31,7 +31,7 @@ type authenticator struct {
 	slots    chan struct{} // taken by whoever computes a bcrypt hash
 	wait     time.Duration // for a slot
 
-	guards   *guards
+	guards *guards
 
 	mu    sync.Mutex
 	set   *accountSet // the version of the accounts that right and wrong are about

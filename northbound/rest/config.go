@@ -41,6 +41,7 @@ type Config struct {
 	// call.
 	Adopter  Adopter
 	Accounts AccountsConfig
+	TLS      TLSConfig
 
 	// Logger gets the audit log of writes, and what goes wrong. Default
 	// slog.Default().

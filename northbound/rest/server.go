@@ -40,6 +40,13 @@ type listener struct {
 	server *http.Server
 }
 
+func (l listener) serve() error {
+	if l.server.TLSConfig != nil {
+		return l.server.ServeTLS(l.Listener, "", "")
+	}
+	return l.server.Serve(l.Listener)
+}
+
 // New makes a server and opens its ports. Serve must follow, or Close.
 func New(c Config) (*Server, error) {
 	c, err := c.withDefaults()
@@ -47,6 +54,10 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	auth, err := newAuthenticator(c.Accounts, c.Listen, c.Logger)
+	if err != nil {
+		return nil, err
+	}
+	secure, err := newTLS(c.TLS, c.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +75,10 @@ func New(c Config) (*Server, error) {
 	s.handler = s.engine()
 	if s.rest, err = s.listen(c.Listen, s.handler); err != nil {
 		return nil, fmt.Errorf("listen for REST on %s: %w", c.Listen, err)
+	}
+	if s.rest.server.TLSConfig = secure; secure == nil && !isLoopback(c.Listen) {
+		s.log.Warn("REST speaks HTTP on an address that others can reach: passwords pass in clear; "+
+			"give a certificate and its key (--rest-tls-cert, --rest-tls-key)", "listen", c.Listen)
 	}
 	if c.MetricsListen != "-" {
 		if s.stats, err = s.listen(c.MetricsListen, metricsHandler(c.Registry)); err != nil {
@@ -133,7 +148,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	ended := make(chan error, len(all))
 	for _, l := range all {
-		go func() { ended <- l.server.Serve(l.Listener) }()
+		go func() { ended <- l.serve() }()
 	}
 	var err error
 	left := len(all)
