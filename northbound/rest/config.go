@@ -20,6 +20,8 @@ type Store interface {
 	Update(ctx context.Context, kind model.Kind, key string, f func(old model.Object) (model.Object, error)) (int64, error)
 	Delete(ctx context.Context, kind model.Kind, key string) (int64, error)
 	Put(ctx context.Context, changes []store.Write) (int64, error)
+	// Get reads from the store itself, not from the tables.
+	Get(ctx context.Context, kind model.Kind, key string) (model.Object, error)
 	// Ping asks the store for an answer.
 	Ping(ctx context.Context) error
 }

@@ -23,10 +23,6 @@ func (s *Server) nodeRoutes() []route {
 		{method: http.MethodGet, path: nodesPath + "/:hostname", output: true, handle: s.getNode},
 		{method: http.MethodDelete, path: nodesPath + "/:hostname", typed: true, output: true, handle: s.deleteNode},
 		{method: http.MethodGet, path: nodesPath + "/state/:hostname", output: true, handle: s.nodeState},
-		{method: http.MethodGet, path: nodesPath + "/init/:hostname", output: true, changes: true, handle: s.initNode},
-		{method: http.MethodGet, path: nodesPath + "/init/all", output: true, changes: true, handle: s.initAll},
-		{method: http.MethodGet, path: nodesPath + "/init/incomplete", output: true, changes: true, handle: s.initIncomplete},
-		{method: http.MethodGet, path: nodesPath + "/sync/rules", output: true, changes: true, long: true, handle: s.syncRules},
 	}
 }
 

@@ -14,6 +14,21 @@ import (
 	"kvnet/model/state"
 )
 
+// initRoutes are the calls that start bootstraps again. ONOS has them as GETs; a
+// POST is what they should have been.
+func (s *Server) initRoutes() []route {
+	var out []route
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		out = append(out,
+			route{method: method, path: nodesPath + "/init/:hostname", output: true, changes: true, handle: s.initNode},
+			route{method: method, path: nodesPath + "/init/all", output: true, changes: true, handle: s.initAll},
+			route{method: method, path: nodesPath + "/init/incomplete", output: true, changes: true, handle: s.initIncomplete},
+			route{method: method, path: nodesPath + "/sync/rules", output: true, changes: true, long: true, handle: s.syncRules},
+		)
+	}
+	return out
+}
+
 func (s *Server) initNode(c *gin.Context) error {
 	host, err := param(c, "hostname")
 	if err != nil {
@@ -96,6 +111,11 @@ func (s *Server) requestInits(ctx context.Context, pick func(model.NodeState) bo
 // waits until they are COMPLETE anew. As in ONOS the answer is 200 in any case;
 // nodes that didn't make it are named in a key of their own.
 func (s *Server) syncRules(c *gin.Context) error {
+	// Asking takes a place, waiting takes none.
+	if err := s.turn(c, s.writers); err != nil {
+		return err
+	}
+	defer release(c)
 	ctx, cancel := storeContext(c)
 	defer cancel()
 	requests, rev, err := s.requestInits(ctx, func(st model.NodeState) bool { return st == model.NodeComplete })
@@ -103,6 +123,7 @@ func (s *Server) syncRules(c *gin.Context) error {
 		return storeFault(err)
 	}
 	s.settle(c, rev)
+	release(c)
 	ctx, cancel = context.WithTimeout(c.Request.Context(), s.limits.Sync)
 	defer cancel()
 	if s.db.Wait(ctx, func(db state.Snapshot) bool { return len(unsynced(db, requests)) == 0 }) == nil {

@@ -56,6 +56,8 @@ func (s *Server) table() []route {
 		s.healthRoutes(),
 		s.networkRoutes(),
 		s.nodeRoutes(),
+		s.initRoutes(),
+		s.apiConfigRoutes(),
 		s.addedRoutes(),
 		s.mm5Routes(),
 		s.inspectRoutes(),

@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 
 	"github.com/gin-gonic/gin"
+	"golang.org/x/sync/singleflight"
 
 	"kvnet/model/state"
 )
@@ -28,6 +30,12 @@ type Server struct {
 	bodies    budget
 	// readers and writers are the places of requests that are worked on.
 	readers, writers chan struct{}
+
+	// lookup resolves the name of an API server, reach connects to one, for all
+	// who ask at the same time.
+	lookup   func(ctx context.Context, name string) ([]netip.Addr, error)
+	reach    func(ctx context.Context, address string) error
+	reaching singleflight.Group
 
 	handler http.Handler
 	rest    listener
@@ -71,6 +79,8 @@ func New(c Config) (*Server, error) {
 		bodies:  budget{limit: c.Limits.Bodies},
 		readers: make(chan struct{}, c.Limits.Concurrent),
 		writers: make(chan struct{}, c.Limits.Concurrent),
+		lookup:  lookupIPv4,
+		reach:   connects,
 	}
 	s.handler = s.engine()
 	if s.rest, err = s.listen(c.Listen, s.handler); err != nil {
