@@ -2,9 +2,7 @@ package rest
 
 import (
 	"errors"
-	"log/slog"
 	"net/http"
-	"net/url"
 	"runtime/debug"
 	"strconv"
 	"time"
@@ -59,18 +57,6 @@ func (s *Server) fail(c *gin.Context, err error) {
 func warn(c *gin.Context, message string) {
 	// QuoteToASCII leaves nothing that could end the header or its text.
 	c.Writer.Header().Add("Warning", "199 kvnet "+strconv.QuoteToASCII(message))
-}
-
-// audit writes who has tried to change what, and what became of it. Bodies may
-// hold secrets and are not logged.
-func (s *Server) audit(c *gin.Context, who *account) {
-	path := c.Request.URL.EscapedPath()
-	if p, err := url.PathUnescape(path); err == nil {
-		path = p
-	}
-	s.log.LogAttrs(c.Request.Context(), slog.LevelInfo, "REST write",
-		slog.String("user", who.name), slog.String("method", c.Request.Method), slog.String("path", shown(path)),
-		slog.Int("status", c.Writer.Status()), slog.String("from", c.Request.RemoteAddr))
 }
 
 // outermost wraps everything: it counts, and turns a panic into an answer.

@@ -31,6 +31,13 @@ type physIntfJSON struct {
 	PhysBridge *string `json:"physBridgeId,omitempty" validate:"omitempty,device"`
 }
 
+func (n *nodesJSON) hostnames() (out []string) {
+	for i := range *n.Nodes {
+		out = append(out, *(*n.Nodes)[i].Hostname)
+	}
+	return out
+}
+
 func (*nodesJSON) entity() string { return "KubevirtNode" }
 
 func (n *nodesJSON) check(f *faults) {

@@ -62,6 +62,7 @@ func (s *Server) createNetwork(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+	about(c, n.key())
 	ctx, cancel := storeContext(c)
 	defer cancel()
 	rev, err := s.store.Create(ctx, n.apply(nil))

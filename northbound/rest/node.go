@@ -68,6 +68,7 @@ func (s *Server) createNodes(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+	about(c, body.hostnames()...)
 	var present []string
 	rev, err := s.putNodes(c, func(db state.Snapshot) (changes []store.Write, err error) {
 		present = nil
@@ -109,6 +110,7 @@ func (s *Server) updateNodes(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+	about(c, body.hostnames()...)
 	rev, err := s.putNodes(c, func(db state.Snapshot) (changes []store.Write, err error) {
 		index := map[string]int{}
 		for i := range *body.Nodes {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
 )
@@ -102,13 +103,22 @@ func (s *Server) register(g *gin.Engine) {
 // serve is the way of a request that has found its route. The order of refusals
 // is the original's: 401 (or 404 and 405, which find no route), 415, 406, 403.
 func (s *Server) serve(r route) gin.HandlerFunc {
+	audited := r.writes() || r.changes
 	return func(c *gin.Context) {
-		if err := s.pass(c, &r); err != nil {
-			s.fail(c, err)
+		if !audited {
+			s.respond(c, &r)
+			return
 		}
-		if acc := accountOf(c); acc != nil && (r.writes() || r.changes) {
-			s.audit(c, acc)
-		}
+		began, status := time.Now(), http.StatusInternalServerError // unless all goes well
+		defer func() { s.audit.write(c, began, status) }()
+		s.respond(c, &r)
+		status = c.Writer.Status()
+	}
+}
+
+func (s *Server) respond(c *gin.Context, r *route) {
+	if err := s.pass(c, r); err != nil {
+		s.fail(c, err)
 	}
 }
 

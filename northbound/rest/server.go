@@ -25,6 +25,7 @@ type Server struct {
 	epochs    Epochs
 	adopter   Adopter
 	auth      *authenticator
+	audit     *auditor
 	metrics   *metrics
 	limits    Limits
 	bodies    budget
@@ -75,7 +76,7 @@ func New(c Config) (*Server, error) {
 	}
 	s := &Server{
 		log: c.Logger, store: c.Store, db: c.DB, inspector: c.Inspector, epochs: c.Epochs, adopter: c.Adopter,
-		auth: auth, metrics: m, limits: c.Limits,
+		auth: auth, audit: newAuditor(c.Logger), metrics: m, limits: c.Limits,
 		bodies:  budget{limit: c.Limits.Bodies},
 		readers: make(chan struct{}, c.Limits.Concurrent),
 		writers: make(chan struct{}, c.Limits.Concurrent),
