@@ -12,9 +12,11 @@ import (
 
 // errorJSON is ONOS's shape of an error.
 type errorJSON struct {
-	Code    int    `json:"code"`
-	Message string `json:"message"`
-}
+	// The status of the answer.
+	Code int `json:"code" validate:"required" example:"404"`
+	// What is wrong, for people.
+	Message string `json:"message" validate:"required" example:"Network is not found for net-1"`
+} // @name Error
 
 // answer writes JSON.
 func answer(c *gin.Context, status int, v any) error {

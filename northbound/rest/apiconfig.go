@@ -40,6 +40,17 @@ func (s *Server) apiConfigRoutes() []route {
 	}
 }
 
+// getAPIConfig shows the configuration without its secrets.
+//
+// @ID          getAPIConfig
+// @Summary     How the Kubernetes API is reached
+// @Description The token and the client's key are left out.
+// @Tags        api-config
+// @Produce     json
+// @Success     200 {object} apiConfigJSON "the configuration"
+// @Failure     404
+// @x-added     true
+// @Router      /onos/kubevirtnode/api-config [get]
 func (s *Server) getAPIConfig(c *gin.Context) error {
 	config := s.db.Snapshot().APIConfig()
 	if config == nil {
@@ -51,6 +62,18 @@ func (s *Server) getAPIConfig(c *gin.Context) error {
 // errAPIConfigUnique refuses a second configuration.
 var errAPIConfigUnique = badRequest("KubeVirt API config should be unique: there is one already, which must be deleted first")
 
+// createAPIConfig stores the configuration, of which there is one.
+//
+// @ID          createAPIConfig
+// @Summary     Say how the Kubernetes API is reached
+// @Description There is one configuration; another one is refused with 400. With apiServerFqdn, the address of that name and the port 443 are stored in the place of ipAddress and port.
+// @Tags        api-config
+// @Accept      json
+// @Produce     json
+// @Param       config body apiConfigJSON true "the configuration"
+// @Success     201 "the configuration is stored"
+// @Failure     409,507
+// @Router      /onos/kubevirtnode/api-config [post]
 func (s *Server) createAPIConfig(c *gin.Context) error {
 	body, err := decodeEdge[apiConfigJSON](bodyOf(c))
 	if err != nil {
@@ -100,6 +123,18 @@ func (s *Server) resolveAPIServer(ctx context.Context, config *model.APIConfig) 
 
 // deleteAPIConfig removes the configuration if it is that of the endpoint. As in
 // ONOS the answer is 304 only if there is none at all.
+//
+// @ID          deleteAPIConfig
+// @Summary     Forget how the Kubernetes API is reached
+// @Description A configuration of another endpoint is left alone; the answer is 204 all the same, as in ONOS, with a Warning header.
+// @Tags        api-config
+// @Accept      json
+// @Produce     json
+// @Param       endpoint path string true "scheme://address:port in lower case, raw or escaped" extensions(x-example=https://192.0.2.250:6443)
+// @Success     204 "the configuration is deleted, or is that of another endpoint"
+// @Success     304 "there is no configuration"
+// @Failure     400,409,507
+// @Router      /onos/kubevirtnode/api-config/{endpoint} [delete]
 func (s *Server) deleteAPIConfig(c *gin.Context) error {
 	endpoint, err := param(c, "endpoint")
 	if err != nil {

@@ -5,20 +5,26 @@ import "kvnet/model"
 // apiConfigJSON is ONOS's form of the configuration of the Kubernetes API. The
 // state is written and never read.
 type apiConfigJSON struct {
-	Scheme         *string `json:"scheme" validate:"required,oneof=HTTP HTTPS"`
-	IPAddress      *string `json:"ipAddress" validate:"required,address"`
-	Port           *int32  `json:"port" validate:"required"`
-	State          *string `json:"state" read:"-"`
-	DatacenterID   *string `json:"datacenterId"` // null if unset, as in ONOS
-	ClusterID      *string `json:"clusterId"`
-	CACertData     *string `json:"caCertData,omitempty"`
-	ClientCertData *string `json:"clientCertData,omitempty"`
-	ClientKeyData  *string `json:"clientKeyData,omitempty"`
-	Token          *string `json:"token,omitempty"`
-	ServiceFQDN    *string `json:"serviceFqdn,omitempty"`
-	APIServerFQDN  *string `json:"apiServerFqdn,omitempty"`
-	ControllerIP   *string `json:"controllerIp,omitempty" validate:"omitempty,address"`
-}
+	Scheme    *string `json:"scheme" validate:"required,oneof=HTTP HTTPS" example:"HTTPS"`
+	IPAddress *string `json:"ipAddress" validate:"required,address" example:"192.0.2.250" format:"ip"`
+	Port      *int32  `json:"port" validate:"required" example:"6443" minimum:"1" maximum:"65535"`
+	// Written, never read.
+	State        *string `json:"state" read:"-" readonly:"true" enums:"CONNECTED,DISCONNECTED" example:"DISCONNECTED"`
+	DatacenterID *string `json:"datacenterId" example:"one" extensions:"x-nullable"` // null if unset, as in ONOS
+	ClusterID    *string `json:"clusterId" example:"one" extensions:"x-nullable"`
+	// HTTPS needs the three certificates and keys, unless a token takes the place of
+	// the client's. They are base64 of PEM.
+	CACertData     *string `json:"caCertData,omitempty" example:"LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t"`
+	ClientCertData *string `json:"clientCertData,omitempty" example:"LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t"`
+	// Read, never shown.
+	ClientKeyData *string `json:"clientKeyData,omitempty" example:"LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0t"`
+	// Read, never shown.
+	Token       *string `json:"token,omitempty" example:""`
+	ServiceFQDN *string `json:"serviceFqdn,omitempty" example:"kubernetes.example.org"`
+	// A name of the API server. It is looked up once, when the configuration is stored.
+	APIServerFQDN *string `json:"apiServerFqdn,omitempty" example:""`
+	ControllerIP  *string `json:"controllerIp,omitempty" validate:"omitempty,address" example:"192.0.2.251" format:"ip"`
+} // @name KubevirtApiConfig
 
 // apiDisconnected is the state of the connection to the Kubernetes API: nothing
 // of kvnet connects to it yet.

@@ -21,6 +21,16 @@ func (s *Server) epochRoutes() []route {
 }
 
 // raiseEpoch is what `kvnet cluster raise-epoch` calls.
+//
+// @ID          raiseEpoch
+// @Summary     Raise the epoch of the cluster
+// @Description Switches refuse a controller whose generation is older than one that they have seen. After a store was made anew this makes the cluster's generations the newest.
+// @Tags        cluster
+// @Produce     json
+// @Success     200 {object} object{epoch=integer} "the new epoch"
+// @Failure     409,507
+// @x-added     true
+// @Router      /kvnet/v1/cluster/raise-epoch [post]
 func (s *Server) raiseEpoch(c *gin.Context) error {
 	epoch, err := s.epochs.RaiseEpoch(c.Request.Context())
 	if err != nil {

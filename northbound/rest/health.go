@@ -25,12 +25,29 @@ func (s *Server) healthRoutes() []route {
 }
 
 // live says that the process answers.
+//
+// @ID       livez
+// @Summary  Does the process answer?
+// @Tags     health
+// @Success  200 {object} object{status=string} "it does"
+// @x-public true
+// @x-added  true
+// @Router   /livez [get]
 func (s *Server) live(c *gin.Context) error {
 	return answer(c, http.StatusOK, map[string]string{"status": "alive"})
 }
 
 // ready says whether this server can serve clients: it has read what is stored,
 // and the store takes more.
+//
+// @ID       readyz
+// @Summary  Can this server serve clients?
+// @Tags     health
+// @Success  200 {object} object{status=string} "it can"
+// @Failure  503
+// @x-public true
+// @x-added  true
+// @Router   /readyz [get]
 func (s *Server) ready(c *gin.Context) error {
 	if !s.db.Snapshot().Complete() {
 		return &apiError{code: http.StatusServiceUnavailable, retryAfter: 1, message: "this server has not read yet what is stored"}
@@ -46,6 +63,13 @@ func (s *Server) ready(c *gin.Context) error {
 // healthz says whether the Kubernetes API can be used: there is a configuration,
 // not all nodes wait for their bootstrap, and the API server takes a connection.
 // ONOS also compares its workers with those of Kubernetes.
+//
+// @ID          nodeHealthz
+// @Summary     Can the Kubernetes API be used?
+// @Tags        node
+// @Produce     json
+// @Success     200 {object} object{apiConfig=string} "apiConfig is ok or error"
+// @Router      /onos/kubevirtnode/node/healthz [get]
 func (s *Server) healthz(c *gin.Context) error {
 	result := "error"
 	db := s.db.Snapshot()

@@ -62,6 +62,7 @@ func (s *Server) table() []route {
 		s.addedRoutes(),
 		s.mm5Routes(),
 		s.inspectRoutes(),
+		s.docsRoutes(),
 		s.epochRoutes(),
 		s.adoptRoutes(),
 	)
