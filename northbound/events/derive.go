@@ -143,3 +143,10 @@ func OfNode(old, now *Node) []Name {
 		add(now.State == model.NodeIncomplete, NodeIncomplete)
 	})
 }
+
+// OfAPIConfig names the change of the configuration of the Kubernetes API.
+func OfAPIConfig(old, now *model.APIConfig) []Name {
+	return names(old, now, APIConfigCreated, APIConfigRemoved, func(add func(bool, Name)) {
+		add(true, APIConfigUpdated)
+	})
+}

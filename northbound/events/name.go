@@ -53,6 +53,10 @@ const (
 	NodeRemoved    Name = "KUBEVIRT_NODE_REMOVED"
 	NodeComplete   Name = "KUBEVIRT_NODE_COMPLETE"
 	NodeIncomplete Name = "KUBEVIRT_NODE_INCOMPLETE"
+
+	APIConfigCreated Name = "KUBEVIRT_API_CONFIG_CREATED"
+	APIConfigUpdated Name = "KUBEVIRT_API_CONFIG_UPDATED"
+	APIConfigRemoved Name = "KUBEVIRT_API_CONFIG_REMOVED"
 )
 
 // SecurityGroupUpdated is kvnet's own: ONOS has no event for a group of which

@@ -41,7 +41,9 @@ type Config struct {
 	Epochs Epochs
 	// Adopter takes over what a former controller has left; nil: there is no such
 	// call.
-	Adopter  Adopter
+	Adopter Adopter
+	// Members tells who is in the cluster; nil: there is no such call.
+	Members  Members
 	Accounts AccountsConfig
 	TLS      TLSConfig
 
@@ -84,6 +86,8 @@ type Limits struct {
 	OwnWrite time.Duration
 	// Sync is how long a call of sync/rules waits for the nodes. Default 15 s.
 	Sync time.Duration
+	// Events bounds the streams of events.
+	Events EventLimits
 	// Shutdown is how long Serve waits for requests when it ends. Default 5 s.
 	Shutdown time.Duration
 }
@@ -117,6 +121,7 @@ func (c Config) withDefaults() (Config, error) {
 	l.Idle = cmp.Or(l.Idle, 120*time.Second)
 	l.OwnWrite = cmp.Or(l.OwnWrite, 2*time.Second)
 	l.Sync = cmp.Or(l.Sync, 15*time.Second)
+	l.Events = l.Events.withDefaults()
 	l.Shutdown = cmp.Or(l.Shutdown, 5*time.Second)
 	return c, nil
 }

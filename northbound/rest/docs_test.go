@@ -63,7 +63,7 @@ func descriptions(l *lab) []*described {
 }
 
 func withAllCalls(c *Config) {
-	c.Epochs, c.Adopter = &epochs{}, &adopter{}
+	c.Epochs, c.Adopter, c.Members = &epochs{}, &adopter{}, fixedMembers{}
 }
 
 var (

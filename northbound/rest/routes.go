@@ -65,6 +65,8 @@ func (s *Server) table() []route {
 		s.docsRoutes(),
 		s.epochRoutes(),
 		s.adoptRoutes(),
+		s.memberRoutes(),
+		s.eventRoutes(),
 	)
 }
 

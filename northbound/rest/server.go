@@ -24,6 +24,8 @@ type Server struct {
 	inspector Inspector
 	epochs    Epochs
 	adopter   Adopter
+	members   Members
+	feed      *feed
 	auth      *authenticator
 	audit     *auditor
 	metrics   *metrics
@@ -75,8 +77,9 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("register the metrics of REST: %w", err)
 	}
 	s := &Server{
-		log: c.Logger, store: c.Store, db: c.DB, inspector: c.Inspector, epochs: c.Epochs, adopter: c.Adopter,
+		log: c.Logger, store: c.Store, db: c.DB, inspector: c.Inspector, epochs: c.Epochs, adopter: c.Adopter, members: c.Members,
 		auth: auth, audit: newAuditor(c.Logger), metrics: m, limits: c.Limits,
+		feed:    newFeed(c.DB, c.Limits.Events, m, c.Logger),
 		bodies:  budget{limit: c.Limits.Bodies},
 		readers: make(chan struct{}, c.Limits.Concurrent),
 		writers: make(chan struct{}, c.Limits.Concurrent),
@@ -157,6 +160,10 @@ func (s *Server) Serve(ctx context.Context) error {
 			all = append(all, l)
 		}
 	}
+	// The streams of events end with the feed, before requests are waited for.
+	feeding, stopFeed := context.WithCancel(ctx)
+	defer stopFeed()
+	go s.feed.run(feeding)
 	ended := make(chan error, len(all))
 	for _, l := range all {
 		go func() { ended <- l.serve() }()
@@ -168,6 +175,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	case err = <-ended:
 		left--
 	}
+	stopFeed()
+	<-s.feed.done
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.limits.Shutdown)
 	defer cancel()
 	for _, l := range all {
