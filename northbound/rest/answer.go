@@ -20,16 +20,13 @@ type errorJSON struct {
 
 // answer writes JSON.
 func answer(c *gin.Context, status int, v any) error {
-	b, err := marshal(v)
-	if err != nil {
-		return err
-	}
-	c.Header("Content-Type", jsonType)
-	c.Header("Content-Length", strconv.Itoa(len(b)))
-	c.Status(status)
-	release(c)
-	_, _ = c.Writer.Write(b) // the client may be gone
-	return nil
+	return encoded(v, func(b []byte) {
+		c.Header("Content-Type", jsonType)
+		c.Header("Content-Length", strconv.Itoa(len(b)))
+		c.Status(status)
+		release(c)
+		_, _ = c.Writer.Write(b) // the client may be gone
+	})
 }
 
 // empty writes an answer without a body.

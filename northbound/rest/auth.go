@@ -75,10 +75,11 @@ func (a *authenticator) request(r *http.Request) (*account, error) {
 	if !ok {
 		return nil, errors.New("this needs a name and a password (HTTP Basic)")
 	}
-	return a.check(r.Context(), name, password, sourceOf(r.RemoteAddr))
+	return a.check(r.Context(), name, password, r.RemoteAddr)
 }
 
-// check says whose name and password these are.
+// check says whose name and password these are; from is the address and port that
+// they come from.
 func (a *authenticator) check(ctx context.Context, name, password, from string) (*account, error) {
 	set := a.accounts.get()
 	acc := set.byName[name]
@@ -105,6 +106,7 @@ func (a *authenticator) check(ctx context.Context, name, password, from string) 
 	if hash == nil {
 		return nil, errUnauthorized
 	}
+	from = sourceOf(from)
 	source := a.key(from, "")
 	if !a.guards.mayGuess(source, a.key(from, name), time.Now()) {
 		return nil, errThrottled
