@@ -3,7 +3,6 @@ package rest
 import (
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -90,12 +89,12 @@ func (s *Server) register(g *gin.Engine) {
 		}
 	}
 	for _, p := range paths {
-		allow := append(slices.Clone(methods[p]), http.MethodOptions)
-		slices.Sort(allow)
+		allow := newAllowed(p, append(methods[p], http.MethodOptions))
+		s.allowed = append(s.allowed, allow)
 		g.Handle(http.MethodOptions, p, s.serve(route{
 			method: http.MethodOptions, path: p, public: public[p], stateless: true,
 			handle: func(c *gin.Context) error {
-				c.Header("Allow", strings.Join(allow, ", "))
+				c.Header("Allow", allow.methods)
 				c.Status(http.StatusOK)
 				return nil
 			},

@@ -41,6 +41,7 @@ type Server struct {
 	reaching singleflight.Group
 
 	handler http.Handler
+	allowed []allowed // by path
 	rest    listener
 	stats   listener
 }
@@ -217,15 +218,16 @@ func (s *Server) notFound(c *gin.Context) {
 	s.fail(c, refuse(http.StatusNotFound, "HTTP 404 Not Found: there is nothing at %s", shown(c.Request.URL.Path)))
 }
 
-// methodNotAllowed answers methods that a path doesn't know. gin has set Allow.
+// methodNotAllowed answers methods that a path doesn't know.
 func (s *Server) methodNotAllowed(c *gin.Context) {
 	if err := s.authenticateUnknown(c); err != nil {
 		c.Writer.Header().Del("Allow")
 		s.fail(c, err)
 		return
 	}
-	s.fail(c, refuse(http.StatusMethodNotAllowed, "HTTP 405 Method Not Allowed: %s knows only %s",
-		shown(c.Request.URL.Path), c.Writer.Header().Get("Allow")))
+	allow := s.allow(c.Request.URL.EscapedPath())
+	c.Header("Allow", allow)
+	s.fail(c, refuse(http.StatusMethodNotAllowed, "HTTP 405 Method Not Allowed: %s knows only %s", shown(c.Request.URL.Path), allow))
 }
 
 // authenticateUnknown asks for credentials also where there is no call, as ONOS
