@@ -56,11 +56,11 @@ func (s *Server) eventRoutes() []route {
 // @Summary     What changes, as it changes
 // @Description Server-sent events. event is ONOS's name of the change, data its object before and after (null where there is none), id the revision up to which everything has been sent; of the events of one revision only the last has it. After a RESYNC event, whose data is a revision and a reason, events are missing: list everything anew.
 // @Tags        inspection
-// @Produce     text/event-stream
+// @Produce     text/event-stream,application/json
 // @Param       since         query  integer false "send what changed after this revision first" minimum(0)
 // @Param       Last-Event-ID header string  false "the same; an EventSource sends it when it connects again"
 // @Success     200 {object} eventJSON "the events; this is the data of one"
-// @Failure     400
+// @Failure     400,406
 // @x-added     true
 // @Router      /kvnet/v1/events [get]
 func (s *Server) events(c *gin.Context) error {

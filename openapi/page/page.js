@@ -11,8 +11,14 @@ function belowPrefix(text) {
   return JSON.stringify(description);
 }
 
-const proxied = () => ({
+const ours = () => ({
   statePlugins: {
+    auth: {
+      wrapActions: {
+        // The page would forget the password when another description is chosen.
+        restoreAuthorization: () => () => {},
+      },
+    },
     spec: {
       wrapActions: {
         updateSpec: (update) => (text) => update(text ? belowPrefix(text) : text),
@@ -35,7 +41,7 @@ window.ui = SwaggerUIBundle({
   defaultModelsExpandDepth: 0,
   persistAuthorization: false,
   presets: [SwaggerUIBundle.presets.apis, SwaggerUIStandalonePreset],
-  plugins: [proxied],
+  plugins: [ours],
   layout: 'StandaloneLayout',
   // Only what Authorize was given is sent. A browser would add what it remembers of
   // another page, and ask with a window of its own after a 401.

@@ -68,6 +68,7 @@ func completeAnswer(status int, r *spec.Response) error {
 	}
 	if status >= http.StatusBadRequest {
 		r.Schema = spec.RefSchema("#/definitions/Error")
+		r.Examples = map[string]any{jsonType: map[string]any{"code": status, "message": r.Description}}
 	}
 	switch status {
 	case http.StatusCreated:
