@@ -231,3 +231,23 @@ func TestPlacesAreLimited(t *testing.T) {
 	}
 	eventually(t, "the places are free again", func() bool { return len(l.server.writers) == 0 && len(l.server.readers) == 0 })
 }
+
+// TestHeadersAreLimited: beyond that the HTTP server itself answers, in plain text.
+func TestHeadersAreLimited(t *testing.T) {
+	l := newLab(t)
+	get := "GET " + networksPath + " HTTP/1.1\r\nHost: x\r\nAuthorization: " + adminAuth + "\r\nX-Long: "
+	for length, want := range map[int]int{60 << 10: 200, 80 << 10: 431} {
+		c := l.slow(get + strings.Repeat("x", length) + "\r\n\r\n")
+		if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatalf("a header of %d bytes: %v", length, err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("a header of %d bytes: %d, want %d", length, resp.StatusCode, want)
+		}
+	}
+}
