@@ -28,17 +28,22 @@ const prefix = "/clouds/one"
 
 func main() {
 	binary := flag.String("binary", "bin/kvnet", "the kvnet `program`")
-	limit := flag.Duration("limit", 10*time.Minute, "how long all may take")
+	limit := flag.Duration("limit", 15*time.Minute, "how long all may take")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, *limit)
-	defer cancel()
-	if err := run(ctx, *binary, flag.Args()); err != nil {
+	if err := within(*limit, *binary, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		stop()
 		os.Exit(1)
 	}
+}
+
+// within runs the command and ends it after the limit, or when this process is
+// told to end.
+func within(limit time.Duration, binary string, command []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return run(ctx, binary, command)
 }
 
 func run(ctx context.Context, binary string, command []string) (err error) {
