@@ -2,9 +2,12 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
+
+	"kvnet/cluster/store"
 )
 
 // Epochs raises the epoch of the cluster, so that its terms are newer than all
@@ -33,8 +36,11 @@ func (s *Server) epochRoutes() []route {
 // @Router      /kvnet/v1/cluster/raise-epoch [post]
 func (s *Server) raiseEpoch(c *gin.Context) error {
 	epoch, err := s.epochs.RaiseEpoch(c.Request.Context())
-	if err != nil {
-		return err
+	if errors.Is(err, store.ErrNotLeader) { // for a moment also after each raise
+		return &apiError{code: http.StatusServiceUnavailable, retryAfter: 1, cause: err,
+			message: "this server does not lead at the moment; only the leader raises the epoch"}
+	} else if err != nil {
+		return storeFault(err)
 	}
 	return answer(c, http.StatusOK, map[string]uint32{"epoch": epoch})
 }
