@@ -43,6 +43,22 @@ test-integration: build
 test-lb-minute: deps build
 	$(GO) test -race -count 1 -timeout 10m -v ./integration/packets -run '^TestLB$$/.*/under_traffic' -updating 1m
 
+# The server that both use runs on loopback, with data of its own.
+LIVE := $(GO) run -buildvcs=false ./integration/api/live -binary bin/kvnet
+
+.PHONY: test-api
+test-api: build
+	@.ci/deps python3
+	python3 -m venv integration/api/.venv
+	integration/api/.venv/bin/pip install --quiet --requirement integration/api/requirements.txt
+	$(LIVE) integration/api/run
+
+.PHONY: test-ui
+test-ui: build
+	@.ci/deps chromium node npm
+	cd integration/ui && npm ci --no-audit --no-fund
+	$(LIVE) node --test integration/ui/page.test.mjs
+
 .PHONY: demo
 demo:
 	@[ "$$(id -u)" = 0 ] || { echo 'The demo makes network namespaces and switches, which needs root: run make demo as root.' >&2; exit 1; }
@@ -72,4 +88,4 @@ fuzz:
 
 .PHONY: clean
 clean:
-	rm -rf bin
+	rm -rf bin integration/api/.venv integration/ui/node_modules

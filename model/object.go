@@ -14,6 +14,7 @@ const (
 	KindLoadBalancer  Kind = "loadbalancer"
 	KindSecurityGroup Kind = "security-group"
 	KindNode          Kind = "node"
+	KindAPIConfig     Kind = "api-config"
 
 	KindRouterStatus       Kind = "router-status"
 	KindLoadBalancerStatus Kind = "loadbalancer-status"
@@ -25,7 +26,7 @@ const (
 
 // WantedKinds are the kinds that clients write, in the order in which a backup
 // is best restored.
-var WantedKinds = []Kind{KindNode, KindNetwork, KindSecurityGroup, KindRouter, KindPort, KindFloatingIP, KindLoadBalancer}
+var WantedKinds = []Kind{KindAPIConfig, KindNode, KindNetwork, KindSecurityGroup, KindRouter, KindPort, KindFloatingIP, KindLoadBalancer}
 
 // DecidedKinds are the kinds that the leader writes.
 var DecidedKinds = []Kind{KindRouterStatus, KindLoadBalancerStatus, KindNodeStatus}

@@ -36,6 +36,8 @@ func newObject(kind model.Kind) model.Object {
 		return &model.SecurityGroup{}
 	case model.KindNode:
 		return &model.Node{}
+	case model.KindAPIConfig:
+		return &model.APIConfig{}
 	case model.KindRouterStatus:
 		return &model.RouterStatus{}
 	case model.KindLoadBalancerStatus:

@@ -127,6 +127,8 @@ func full() []model.Object {
 				Protocol: &text, RemoteIPPrefix: netip.MustParsePrefix("10.0.0.0/8"), RemoteGroupID: &text}, {}}},
 		&model.Node{Hostname: "h", Type: model.NodeGateway, ManagementIP: ip, DataIP: ip, IntegrationBridge: "of:1", TunnelBridge: "of:2",
 			PhysIntfs: []model.PhysicalIntf{{Network: "p", Intf: "eth0", PhysBridge: "of:3"}}, GatewayBridgeName: &text, InitRequest: 3},
+		&model.APIConfig{Scheme: model.SchemeHTTPS, IPAddress: ip, Port: 6443, DatacenterID: &text, ClusterID: &text, CACertData: &text,
+			ClientCertData: &text, ClientKeyData: "key", Token: "token", ServiceFQDN: &text, APIServerFQDN: &text, ControllerIP: ip},
 		&model.RouterStatus{Name: "r", Life: 1 << 62, Gateway: "g", GatewayWrite: 2, PeerIP: ip, PeerMAC: mac, PeerWrite: 3, Zone: 65535},
 		&model.LoadBalancerStatus{Name: "l", Life: 5, GroupID: 0x6bffffff},
 		&model.NodeStatus{Hostname: "h", Life: 6, State: model.NodeComplete, InitRequest: 7, ExternalMAC: model.FirstExternalMAC},

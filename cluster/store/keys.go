@@ -38,6 +38,7 @@ var segments = map[model.Kind]string{
 	model.KindLoadBalancer:  "loadbalancer",
 	model.KindSecurityGroup: "security-group",
 	model.KindNode:          "node",
+	model.KindAPIConfig:     "api-config",
 
 	model.KindRouterStatus:       "status/router",
 	model.KindLoadBalancerStatus: "status/loadbalancer",

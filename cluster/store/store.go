@@ -155,6 +155,11 @@ func (s *Store) guard(ctx context.Context) {
 	}
 }
 
+// Revision asks the store, not the local copy, for its present revision.
+func (s *Store) Revision(ctx context.Context) (int64, error) {
+	return s.op(ctx, OpRead, "ask for the revision", s.revision)
+}
+
 // Ping returns nil if the store answers with what is in force.
 func (s *Store) Ping(ctx context.Context) error {
 	_, err := s.op(ctx, OpRead, "ask the store", s.revision)

@@ -70,8 +70,8 @@ func (c *config) flags(f *pflag.FlagSet) {
 	f.DurationVar(&c.fullAuditInterval, "full-audit-interval", 5*time.Minute, "time between two comparisons of what the rules do")
 	f.Uint16Var(&c.snatZoneBase, "snat-zone-base", 0, "number below the first conntrack zone for SNAT")
 	f.StringVar(&c.gossipPreset, "gossip-preset", "lan", "timing of the gossip: lan or rack")
-	f.StringVar(&c.restTLSCert, "rest-tls-cert", "", "certificate file of REST")
-	f.StringVar(&c.restTLSKey, "rest-tls-key", "", "key file of REST")
+	f.StringVar(&c.restTLSCert, "rest-tls-cert", "", "file of REST's certificate, with its chain (PEM); with it REST speaks HTTPS")
+	f.StringVar(&c.restTLSKey, "rest-tls-key", "", "file of the certificate's key (PEM)")
 	f.StringVar(&c.openflowTLSListen, "openflow-tls-listen", "", "address for switches that use TLS")
 	f.StringVar(&c.openflowTLSCert, "openflow-tls-cert", "", "certificate file for switches")
 	f.StringVar(&c.openflowTLSKey, "openflow-tls-key", "", "key file for switches")
@@ -188,7 +188,7 @@ func (c *config) notYet(f *pflag.FlagSet) []string {
 		out = append(out, "--manage-bridges")
 	}
 	for _, name := range []string{"gossip-listen", "join", "bootstrap-expect", "gossip-key-file", "gossip-preset",
-		"kubeconfig", "rest-tls-cert", "openflow-tls-listen", "openflow-tls-cert", "openflow-tls-key", "openflow-tls-ca"} {
+		"kubeconfig", "openflow-tls-listen", "openflow-tls-cert", "openflow-tls-key", "openflow-tls-ca"} {
 		if fl := f.Lookup(name); fl != nil && fl.Changed {
 			out = append(out, "--"+name)
 		}

@@ -64,10 +64,11 @@ func (i inspector) Switches() []rest.SwitchView {
 }
 
 func (i inspector) Cluster() []rest.MemberView {
-	host, port, _ := net.SplitHostPort(i.s.c.gossipListen)
-	if i.s.c.advertise != "" {
-		host = i.s.c.advertise
+	var out []rest.MemberView
+	for _, m := range (members{i.s}).Members() {
+		host, port, _ := net.SplitHostPort(m.Address)
+		n, _ := strconv.Atoi(port)
+		out = append(out, rest.MemberView{ID: m.Name, IP: host, TCPPort: n, Status: "READY", LastUpdate: i.s.started})
 	}
-	n, _ := strconv.Atoi(port)
-	return []rest.MemberView{{ID: i.s.c.name, IP: host, TCPPort: n, Status: "READY", LastUpdate: i.s.started}}
+	return out
 }

@@ -16,6 +16,7 @@ import (
 	"kvnet/southbound/flow"
 	"kvnet/southbound/openflow"
 	"kvnet/southbound/reconcile"
+	"kvnet/southbound/stats"
 )
 
 // leading is what the process does under one term.
@@ -33,6 +34,7 @@ func (s *server) work(ctx context.Context, t store.Term) error {
 	})
 	decider := leader.NewDecider(leader.DeciderConfig{DB: s.db, Store: s.store, Term: t, ZoneBase: s.c.snatZoneBase, Logger: s.log})
 	prober := routerarp.NewProber(routerarp.ProberConfig{DB: s.db, Sender: sender{s}, Learner: decider, Logger: s.log})
+	counters := stats.NewPoller(stats.Config{DB: s.db, Gauges: s.gauges, Session: s.session, Logger: s.log})
 	s.leading.Store(&leading{t, engine, prober})
 	defer s.leading.Store(nil)
 
@@ -40,6 +42,7 @@ func (s *server) work(ctx context.Context, t store.Term) error {
 	g.Go(func() error { return engine.Run(ctx) })
 	g.Go(func() error { return decider.Run(ctx) })
 	g.Go(func() error { return prober.Run(ctx) })
+	g.Go(func() error { return counters.Run(ctx) })
 	g.Go(func() error { return s.watchStale(ctx, t) })
 	s.of.SetRole(openflow.Role{Master: true, Generation: t.Generation()})
 	err := g.Wait()
@@ -145,6 +148,12 @@ func (e events) Stale(x *openflow.Session, generation uint64) {
 	case e.s.stale <- generation:
 	default: // one is being dealt with; the switch asks again
 	}
+}
+
+// session is the session with a switch for those who read its counters.
+func (s *server) session(d model.DPID) (stats.Session, bool) {
+	x := s.of.Session(d)
+	return x, x != nil
 }
 
 // sender sends single packets for the prober.

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"kvnet/cluster/store"
+	"kvnet/model"
 	"kvnet/southbound/reconcile"
 )
 
@@ -38,6 +39,9 @@ var (
 	watchesDesc  = prometheus.NewDesc("kvnet_store_watches_lost_total", "How often the watch was lost.", nil, nil)
 	badDesc      = prometheus.NewDesc("kvnet_store_unreadable_values", "Stored values that this server can't read.", nil, nil)
 	leadingDesc  = prometheus.NewDesc("kvnet_leading", "1 if this server leads.", nil, nil)
+	lagDesc      = prometheus.NewDesc("kvnet_watch_lag_revisions", "Revisions of the store that this server has not reached, of those that were there when it last asked.", nil, nil)
+	delayDesc    = prometheus.NewDesc("kvnet_watch_lag_seconds", "Time that this server took to reach the revision of the store when it last asked.", nil, nil)
+	switchesDesc = prometheus.NewDesc("kvnet_switches_connected", "Switches that are connected, by the role of this server.", []string{"role"}, nil)
 	termDesc     = prometheus.NewDesc("kvnet_term", "Term under which this server leads.", nil, nil)
 )
 
@@ -46,7 +50,7 @@ type collector struct{ s *server }
 
 // Describe implements prometheus.Collector.
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{revisionDesc, usedDesc, quotaDesc, freeDesc, watchesDesc, badDesc, leadingDesc, termDesc} {
+	for _, d := range []*prometheus.Desc{revisionDesc, usedDesc, quotaDesc, freeDesc, watchesDesc, badDesc, leadingDesc, termDesc, lagDesc, delayDesc, switchesDesc} {
 		ch <- d
 	}
 	(*reconcile.Engine)(nil).Describe(ch)
@@ -59,6 +63,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(revisionDesc, float64(st.Revision))
 	gauge(badDesc, float64(st.Unreadable))
 	ch <- prometheus.MustNewConstMetric(watchesDesc, prometheus.CounterValue, float64(st.WatchesLost))
+	gauge(lagDesc, float64(c.s.lag.revisions(st.Revision)))
+	gauge(delayDesc, time.Duration(c.s.lag.delay.Load()).Seconds())
+	c.switches(ch)
 	if st.Quota > 0 {
 		gauge(usedDesc, float64(st.Used))
 		gauge(quotaDesc, float64(st.Quota))
@@ -72,4 +79,17 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(leadingDesc, 1)
 	gauge(termDesc, float64(l.term.Term))
 	l.engine.Collect(ch)
+}
+
+// switches counts the connected switches by role.
+func (c collector) switches(ch chan<- prometheus.Metric) {
+	roles := map[model.Role]int{model.RoleMaster: 0, model.RoleSlave: 0, model.RoleEqual: 0}
+	for sw := range c.s.db.Snapshot().Switches() {
+		if sw.Connected {
+			roles[sw.Role]++
+		}
+	}
+	for role, n := range roles {
+		ch <- prometheus.MustNewConstMetric(switchesDesc, prometheus.GaugeValue, float64(n), string(role))
+	}
 }

@@ -21,6 +21,7 @@ import (
 	"kvnet/northbound/rest"
 	"kvnet/southbound/openflow"
 	"kvnet/southbound/reconcile"
+	"kvnet/southbound/stats"
 )
 
 func serverCommand() *cobra.Command {
@@ -64,6 +65,8 @@ type server struct {
 	store   *store.Store
 	of      *openflow.Server
 	metrics *reconcile.Metrics
+	gauges  *stats.Gauges
+	lag     lag
 	leading atomic.Pointer[leading] // nil: not leading
 	stale   chan uint64             // generations of switches that refused ours
 	newest  atomic.Uint64           // generation that a switch has refused ours for
@@ -72,8 +75,12 @@ type server struct {
 }
 
 // run starts everything and returns when ctx ends or a part fails.
-func run(ctx context.Context, c *config, log *slog.Logger) (err error) {
-	registry := prometheus.NewRegistry()
+func run(ctx context.Context, c *config, log *slog.Logger) error {
+	return runWith(ctx, c, log, prometheus.NewRegistry())
+}
+
+// runWith is run with the metrics in a registry of the caller's.
+func runWith(ctx context.Context, c *config, log *slog.Logger, registry *prometheus.Registry) (err error) {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s := &server{c: c, log: log, db: state.New(), metrics: reconcile.NewMetrics(registry), stale: make(chan uint64, 1), started: time.Now()}
 
@@ -94,11 +101,13 @@ func run(ctx context.Context, c *config, log *slog.Logger) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.store.Close()) }()
-	registry.MustRegister(collector{s})
+	s.gauges = stats.NewGauges(s.db)
+	registry.MustRegister(collector{s}, s.gauges)
 
 	api, err := rest.New(rest.Config{
-		Listen: c.restListen, MetricsListen: c.metricsListen, Store: s.store, DB: s.db, Inspector: inspector{s}, Epochs: epochs{s}, Adopter: adopter{s},
+		Listen: c.restListen, MetricsListen: c.metricsListen, Store: s.store, DB: s.db, Inspector: inspector{s}, Epochs: epochs{s}, Adopter: adopter{s}, Members: members{s},
 		Accounts: rest.AccountsConfig{UsersFile: c.usersFile, AllowDefaults: c.allowDefaultAccounts},
+		TLS:      rest.TLSConfig{CertFile: c.restTLSCert, KeyFile: c.restTLSKey},
 		Logger:   log, Registry: registry, Version: version,
 	})
 	if err != nil {
@@ -127,6 +136,7 @@ func run(ctx context.Context, c *config, log *slog.Logger) (err error) {
 	g.Go(func() error { return api.Serve(ctx) })
 	g.Go(func() error { return s.of.Serve(ctx, ofListener) })
 	g.Go(func() error { return s.lead(ctx, l, elected) })
+	g.Go(func() error { return s.watchLag(ctx) })
 	g.Go(func() error {
 		select {
 		case <-s.store.Failed():

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 
 	"kvnet/southbound/openflow/oftest"
@@ -19,6 +20,12 @@ import (
 
 // start runs a server until the test ends and returns its settings.
 func start(t *testing.T, dir string) *config {
+	t.Helper()
+	return startWith(t, dir, prometheus.NewRegistry())
+}
+
+// startWith is start with the metrics in a registry of the test's.
+func startWith(t *testing.T, dir string, registry *prometheus.Registry) *config {
 	t.Helper()
 	c := &config{}
 	c.flags(pflag.NewFlagSet("test", pflag.ContinueOnError))
@@ -28,7 +35,7 @@ func start(t *testing.T, dir string) *config {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, c, slog.New(slog.DiscardHandler)) }()
+	go func() { ended <- runWith(ctx, c, slog.New(slog.DiscardHandler), registry) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {

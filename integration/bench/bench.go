@@ -24,7 +24,7 @@ type Bench struct {
 }
 
 // Parts names the figures, in the order in which they are measured.
-const Parts = "abcdefg"
+const Parts = "abcdefghij"
 
 // Run measures the parts of which the letters are in parts.
 func (b *Bench) Run(ctx context.Context, parts string) error {
@@ -44,6 +44,9 @@ func (b *Bench) Run(ctx context.Context, parts string) error {
 		{wants("de"), b.measureStart},
 		{wants("e"), func(ctx context.Context) ([]figure, error) { return one(b.memory(ctx)) }},
 		{wants("f"), func(ctx context.Context) ([]figure, error) { return one(b.portChange(ctx)) }},
+		{wants("hij"), func(ctx context.Context) ([]figure, error) {
+			return b.measureREST(ctx, wants("h"), wants("i"), wants("j"))
+		}},
 	} {
 		if !s.wanted {
 			continue
@@ -153,6 +156,8 @@ func RunChild(ctx context.Context, out io.Writer, args []string) error {
 	var result any
 	var err error
 	switch {
+	case len(args) == 1 && args[0] == "trivial":
+		return serveTrivial(os.Stdin, out)
 	case len(args) == 1 && args[0] == "memory":
 		result, err = MeasureMemory(ctx)
 	case len(args) == 2 && args[0] == "port-change":

@@ -33,3 +33,10 @@ func TestShortKeepsThreeDigits(t *testing.T) {
 		}
 	}
 }
+
+func TestRatesAreComparedRoundByRound(t *testing.T) {
+	slow, fast := rates{10, 100, 30}, rates{20, 200, 40}
+	if got := slow.over(fast); got != 0.5 {
+		t.Errorf("the ratio is %v", got)
+	}
+}

@@ -118,7 +118,7 @@ func (d *DB) write(f func(statedb.WriteTxn, *[]model.Change) error, publish func
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	txn := d.db.WriteTxn(d.t.networks, d.t.routers, d.t.ports, d.t.floatingIPs, d.t.loadBalancers,
-		d.t.securityGroups, d.t.nodes, d.t.routerStatuses, d.t.loadBalancerStatuses, d.t.nodeStatuses,
+		d.t.securityGroups, d.t.nodes, d.t.apiConfigs, d.t.routerStatuses, d.t.loadBalancerStatuses, d.t.nodeStatuses,
 		d.t.switches, d.t.switchPorts)
 	var changes []model.Change
 	if err := f(txn, &changes); err != nil {

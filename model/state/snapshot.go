@@ -264,6 +264,11 @@ func (s Snapshot) NodeState(hostname string) model.NodeState {
 	return model.NodeInit
 }
 
+// APIConfig returns the configuration of the Kubernetes API, or nil.
+func (s Snapshot) APIConfig() *model.APIConfig {
+	return first(s.t.apiConfigs.get(s.txn, model.APIConfigKey))
+}
+
 // Switch returns a switch that has been connected, or nil.
 func (s Snapshot) Switch(d model.DPID) *model.Switch {
 	return first(s.t.switches.get(s.txn, d.String()))

@@ -185,6 +185,7 @@ type tables struct {
 	loadBalancers  table[*model.LoadBalancer]
 	securityGroups table[*model.SecurityGroup]
 	nodes          table[*model.Node]
+	apiConfigs     table[*model.APIConfig]
 
 	routerStatuses       table[*model.RouterStatus]
 	loadBalancerStatuses table[*model.LoadBalancerStatus]
@@ -218,6 +219,7 @@ func newTables(db *statedb.DB) *tables {
 		loadBalancers:        newTable[*model.LoadBalancer](db, "load-balancers", loadBalancerByNetwork, loadBalancerByVIP),
 		securityGroups:       newTable[*model.SecurityGroup](db, "security-groups"),
 		nodes:                newTable[*model.Node](db, "nodes", nodeByBridge),
+		apiConfigs:           newTable[*model.APIConfig](db, "api-configs"),
 		routerStatuses:       newTable[*model.RouterStatus](db, "router-statuses", routerStatusByGateway),
 		loadBalancerStatuses: newTable[*model.LoadBalancerStatus](db, "load-balancer-statuses"),
 		nodeStatuses:         newTable[*model.NodeStatus](db, "node-statuses"),
@@ -232,6 +234,7 @@ func newTables(db *statedb.DB) *tables {
 		model.KindLoadBalancer:       t.loadBalancers,
 		model.KindSecurityGroup:      t.securityGroups,
 		model.KindNode:               t.nodes,
+		model.KindAPIConfig:          t.apiConfigs,
 		model.KindRouterStatus:       t.routerStatuses,
 		model.KindLoadBalancerStatus: t.loadBalancerStatuses,
 		model.KindNodeStatus:         t.nodeStatuses,

@@ -21,9 +21,12 @@ func sendsJSON(r *http.Request) bool {
 	return (err == nil || errors.Is(err, mime.ErrInvalidMediaParameter)) && t == jsonType
 }
 
-// acceptsJSON tells whether the client takes JSON as an answer. The most specific
-// range that covers JSON decides (RFC 9110, section 12.5.1).
-func acceptsJSON(r *http.Request) bool {
+// acceptsJSON tells whether the client takes JSON as an answer.
+func acceptsJSON(r *http.Request) bool { return accepts(r, jsonType, "application/*") }
+
+// accepts tells whether the client takes a media type as an answer. The most
+// specific range that covers it decides (RFC 9110, section 12.5.1).
+func accepts(r *http.Request, exact, group string) bool {
 	values := r.Header.Values("Accept")
 	if strings.TrimSpace(strings.Join(values, "")) == "" {
 		return true
@@ -34,9 +37,9 @@ func acceptsJSON(r *http.Request) bool {
 			t, params, _ := strings.Cut(part, ";")
 			var specific int
 			switch strings.ToLower(strings.TrimSpace(t)) {
-			case jsonType:
+			case exact:
 				specific = 2
-			case "application/*":
+			case group:
 				specific = 1
 			case "*/*", "*":
 				specific = 0

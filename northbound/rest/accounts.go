@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,10 +55,10 @@ var defaultAccounts = []account{
 // accountSet is one version of the accounts. It never changes.
 type accountSet struct {
 	byName map[string]*account
-	// decoy is the hash that the passwords of unknown names are compared with;
-	// nil if no account has a hash.
-	decoy []byte
-	file  fileVersion
+	// decoys are the hashes that the passwords of unknown names are compared
+	// with, in the order of the names: those of the accounts.
+	decoys [][]byte
+	file   fileVersion
 }
 
 // fileVersion tells two versions of a file apart.
@@ -139,8 +141,8 @@ func (a *accounts) load() (*accountSet, error) {
 			return nil, fmt.Errorf("read the users file %s: %w", a.file, err)
 		}
 		set.file = v
-		for _, acc := range set.byName {
-			set.decoy = acc.hash
+		for _, name := range slices.Sorted(maps.Keys(set.byName)) {
+			set.decoys = append(set.decoys, set.byName[name].hash)
 		}
 	}
 	if a.defaults {

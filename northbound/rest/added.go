@@ -194,6 +194,7 @@ func (s *Server) createAdded(c *gin.Context, r *resource) error {
 	if err != nil {
 		return err
 	}
+	about(c, o.key())
 	ctx, cancel := storeContext(c)
 	defer cancel()
 	rev, err := s.store.Create(ctx, o.apply(nil))

@@ -34,24 +34,24 @@ func (r AdoptRefusal) Error() string { return string(r) }
 
 // AdoptReport is the answer of POST /kvnet/v1/adopt.
 type AdoptReport struct {
-	Switches []AdoptView `json:"switches"`
+	Switches []AdoptView `json:"switches" validate:"required"`
 	// Waiting says whose rules are not whole yet, and so not among those that
 	// are added.
-	Waiting []WaitingView `json:"waiting"`
-}
+	Waiting []WaitingView `json:"waiting" validate:"required"`
+} // @name AdoptionReport
 
 // AdoptView says what an adoption does, or has done, on a switch. Matched rules
 // are either replaced by one of kvnet's or removed; those added replace none.
 type AdoptView struct {
-	ID       string `json:"id"`
-	Matched  int    `json:"matched"`
-	Replaced int    `json:"replaced"`
-	Removed  int    `json:"removed"`
-	Groups   int    `json:"groups"`
-	Added    int    `json:"added"`
+	ID       string `json:"id" validate:"required"`
+	Matched  int    `json:"matched" validate:"required"`
+	Replaced int    `json:"replaced" validate:"required"`
+	Removed  int    `json:"removed" validate:"required"`
+	Groups   int    `json:"groups" validate:"required"`
+	Added    int    `json:"added" validate:"required"`
 	// Error says why nothing, or not everything, was done; empty: all is well.
-	Error string `json:"error"`
-}
+	Error string `json:"error" validate:"required"`
+} // @name AdoptedSwitch
 
 func (s *Server) adoptRoutes() []route {
 	if s.adopter == nil {
@@ -61,10 +61,14 @@ func (s *Server) adoptRoutes() []route {
 }
 
 type adoptJSON struct {
-	Cookie *string `json:"cookie" validate:"required"`
-	Switch *string `json:"switch"`
-	DryRun *bool   `json:"dryRun"`
-}
+	// The rules with this cookie are meant. Behind a slash stands the mask: which bits
+	// of a cookie must be equal.
+	Cookie *string `json:"cookie" validate:"required" example:"0x00b5000000000000/0xffff000000000000"`
+	// The datapath id of the switch that is meant; all switches if it is left out.
+	Switch *string `json:"switch" example:"of:0000000000000001"`
+	// Only count.
+	DryRun *bool `json:"dryRun" example:"true"`
+} // @name Adoption
 
 func (*adoptJSON) entity() string { return "Adoption" }
 
@@ -93,6 +97,17 @@ func (a *adoptJSON) request(f *faults) (r AdoptRequest) {
 }
 
 // adopt is what `kvnet adopt` calls.
+//
+// @ID          adopt
+// @Summary     Take over what a former controller has left on the switches
+// @Description kvnet's own rules go in, then the rules whose cookie is named go out, with the groups that only they use. No packet is lost. Try it with dryRun first.
+// @Tags        adoption
+// @Accept      json
+// @Produce     json
+// @Param       adoption body adoptJSON true "which rules"
+// @Success     200 {object} AdoptReport "what was done on each switch; with dryRun, what would be done"
+// @x-added     true
+// @Router      /kvnet/v1/adopt [post]
 func (s *Server) adopt(c *gin.Context) error {
 	a, err := decodeEdge[adoptJSON](bodyOf(c))
 	if err != nil {

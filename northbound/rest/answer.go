@@ -2,9 +2,7 @@ package rest
 
 import (
 	"errors"
-	"log/slog"
 	"net/http"
-	"net/url"
 	"runtime/debug"
 	"strconv"
 	"time"
@@ -14,22 +12,21 @@ import (
 
 // errorJSON is ONOS's shape of an error.
 type errorJSON struct {
-	Code    int    `json:"code"`
-	Message string `json:"message"`
-}
+	// The status of the answer.
+	Code int `json:"code" validate:"required" example:"404"`
+	// What is wrong, for people.
+	Message string `json:"message" validate:"required" example:"Network is not found for net-1"`
+} // @name Error
 
 // answer writes JSON.
 func answer(c *gin.Context, status int, v any) error {
-	b, err := marshal(v)
-	if err != nil {
-		return err
-	}
-	c.Header("Content-Type", jsonType)
-	c.Header("Content-Length", strconv.Itoa(len(b)))
-	c.Status(status)
-	release(c)
-	_, _ = c.Writer.Write(b) // the client may be gone
-	return nil
+	return encoded(v, func(b []byte) {
+		c.Header("Content-Type", jsonType)
+		c.Header("Content-Length", strconv.Itoa(len(b)))
+		c.Status(status)
+		release(c)
+		_, _ = c.Writer.Write(b) // the client may be gone
+	})
 }
 
 // empty writes an answer without a body.
@@ -59,18 +56,6 @@ func (s *Server) fail(c *gin.Context, err error) {
 func warn(c *gin.Context, message string) {
 	// QuoteToASCII leaves nothing that could end the header or its text.
 	c.Writer.Header().Add("Warning", "199 kvnet "+strconv.QuoteToASCII(message))
-}
-
-// audit writes who has tried to change what, and what became of it. Bodies may
-// hold secrets and are not logged.
-func (s *Server) audit(c *gin.Context, who *account) {
-	path := c.Request.URL.EscapedPath()
-	if p, err := url.PathUnescape(path); err == nil {
-		path = p
-	}
-	s.log.LogAttrs(c.Request.Context(), slog.LevelInfo, "REST write",
-		slog.String("user", who.name), slog.String("method", c.Request.Method), slog.String("path", shown(path)),
-		slog.Int("status", c.Writer.Status()), slog.String("from", c.Request.RemoteAddr))
 }
 
 // outermost wraps everything: it counts, and turns a panic into an answer.

@@ -9,7 +9,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"log/slog"
-	"net"
 	"net/http"
 	"runtime"
 	"sync"
@@ -28,27 +27,20 @@ type credentialKey [sha256.Size]byte
 type authenticator struct {
 	accounts *accounts
 	secret   []byte
+	bcrypt   func(hash, password []byte) error
 	slots    chan struct{} // taken by whoever computes a bcrypt hash
 	wait     time.Duration // for a slot
 
-	mu     sync.Mutex
-	set    *accountSet // the version of the accounts that right and wrong are about
-	right  map[credentialKey]*account
-	wrong  map[credentialKey]struct{}
-	guards map[credentialKey]*guard
+	guards *guards
+
+	mu    sync.Mutex
+	set   *accountSet // the version of the accounts that right and wrong are about
+	right map[credentialKey]*account
+	wrong map[credentialKey]struct{}
 }
 
-// guard counts the wrong passwords of an address for a name.
-type guard struct {
-	tokens float64
-	seen   time.Time
-}
-
-const (
-	maxCredentials = 1024
-	guardBurst     = 10 // wrong passwords before guesses are slowed down
-	guardRate      = 3  // wrong passwords a second that are looked at from then on
-)
+// maxCredentials bounds what is remembered about credentials and addresses.
+const maxCredentials = 1024
 
 var (
 	errUnauthorized = errors.New("the name or the password is wrong")
@@ -64,11 +56,12 @@ func newAuthenticator(c AccountsConfig, listen string, log *slog.Logger) (*authe
 	a := &authenticator{
 		accounts: acc,
 		secret:   make([]byte, 32),
+		bcrypt:   bcrypt.CompareHashAndPassword,
 		slots:    make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 		wait:     3 * time.Second,
 		right:    map[credentialKey]*account{},
 		wrong:    map[credentialKey]struct{}{},
-		guards:   map[credentialKey]*guard{},
+		guards:   newGuards(),
 	}
 	if _, err := rand.Read(a.secret); err != nil {
 		return nil, err
@@ -82,14 +75,11 @@ func (a *authenticator) request(r *http.Request) (*account, error) {
 	if !ok {
 		return nil, errors.New("this needs a name and a password (HTTP Basic)")
 	}
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		host = r.RemoteAddr
-	}
-	return a.check(r.Context(), name, password, host)
+	return a.check(r.Context(), name, password, r.RemoteAddr)
 }
 
-// check says whose name and password these are.
+// check says whose name and password these are; from is the address and port that
+// they come from.
 func (a *authenticator) check(ctx context.Context, name, password, from string) (*account, error) {
 	set := a.accounts.get()
 	acc := set.byName[name]
@@ -107,19 +97,21 @@ func (a *authenticator) check(ctx context.Context, name, password, from string) 
 		return acc, nil
 	}
 
-	// Unknown names take as long as known ones, and count together, so that an
-	// answer doesn't tell which names there are and trying names gives nothing.
-	hash, guarded := set.decoy, a.key(from, "")
+	// Unknown names take as long as known ones, so that an answer doesn't tell
+	// which names there are.
+	hash := a.decoy(set, name)
 	if acc != nil {
-		hash, guarded = acc.hash, a.key(from, name)
+		hash = acc.hash
 	}
 	if hash == nil {
 		return nil, errUnauthorized
 	}
-	if !a.mayGuess(guarded) {
+	from = sourceOf(from)
+	source := a.key(from, "")
+	if !a.guards.mayGuess(source, a.key(from, name), time.Now()) {
 		return nil, errThrottled
 	}
-	right, err := a.compare(ctx, hash, password)
+	right, err := a.compare(ctx, source, hash, password)
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +122,18 @@ func (a *authenticator) check(ctx context.Context, name, password, from string) 
 	if acc == nil {
 		return nil, errUnauthorized
 	}
-	a.calm(guarded)
 	return acc, nil
+}
+
+// decoy is the hash that the password of an unknown name is compared with: always
+// the same for a name, and one of those that accounts have, since hashes may
+// differ in their cost. It is nil if no account has a hash.
+func (a *authenticator) decoy(set *accountSet, name string) []byte {
+	if len(set.decoys) == 0 {
+		return nil
+	}
+	k := a.key("decoy", name)
+	return set.decoys[binary.BigEndian.Uint64(k[:])%uint64(len(set.decoys))]
 }
 
 // key hashes two texts so that no other two give the same.
@@ -177,13 +179,6 @@ func (a *authenticator) remember(key credentialKey, set *accountSet, acc *accoun
 	}
 }
 
-// calm forgets the wrong passwords that came before a right one.
-func (a *authenticator) calm(guarded credentialKey) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.guards, guarded)
-}
-
 // put stores into a map that never grows beyond maxCredentials; a random other
 // entry goes.
 func put[V any](m map[credentialKey]V, k credentialKey, v V) {
@@ -196,34 +191,21 @@ func put[V any](m map[credentialKey]V, k credentialKey, v V) {
 	m[k] = v
 }
 
-// mayGuess takes a token from the guard of an address and name.
-func (a *authenticator) mayGuess(key credentialKey) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	now := time.Now()
-	g := a.guards[key]
-	if g == nil {
-		g = &guard{tokens: guardBurst, seen: now}
-		put(a.guards, key, g)
-	}
-	g.tokens = min(guardBurst, g.tokens+guardRate*now.Sub(g.seen).Seconds())
-	g.seen = now
-	if g.tokens < 1 {
-		return false
-	}
-	g.tokens--
-	return true
-}
-
-// compare computes a bcrypt hash as soon as it is its turn.
-func (a *authenticator) compare(ctx context.Context, hash []byte, password string) (bool, error) {
+// compare computes a bcrypt hash as soon as it is its turn: first among those of
+// the same address, then among all.
+func (a *authenticator) compare(ctx context.Context, source credentialKey, hash []byte, password string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.wait)
 	defer cancel()
+	leave, err := a.guards.enter(ctx, source)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
 	select {
 	case a.slots <- struct{}{}:
 		defer func() { <-a.slots }()
 	case <-ctx.Done():
 		return false, errBusy
 	}
-	return bcrypt.CompareHashAndPassword(hash, []byte(password)) == nil, nil
+	return a.bcrypt(hash, []byte(password)) == nil, nil
 }

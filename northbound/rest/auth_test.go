@@ -149,58 +149,177 @@ func TestRolesOfUsersFileAndItsChanges(t *testing.T) {
 	}
 }
 
-// TestGuessesDontSlowOthers: while an address tries passwords as fast as it can,
-// few of them cost a bcrypt hash, and clients that are known wait for none.
-func TestGuessesDontSlowOthers(t *testing.T) {
-	slow, err := bcrypt.GenerateFromPassword([]byte("right"), 9)
-	if err != nil {
-		t.Fatal(err)
-	}
+// newTestAuthenticator knows boss:right, whose hash costs next to nothing.
+func newTestAuthenticator(t *testing.T) *authenticator {
+	t.Helper()
 	users := filepath.Join(t.TempDir(), "users")
-	writeUsers(t, users, "boss:"+string(slow)+":admin")
+	writeUsers(t, users, "boss:"+hashOf(t, "right")+":admin", "other:"+hashOf(t, "too")+":viewer")
 	a, err := newAuthenticator(AccountsConfig{UsersFile: users}, "127.0.0.1:0", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := context.Background()
-	if _, err := a.check(ctx, "boss", "right", "10.0.0.1"); err != nil {
-		t.Fatal(err)
+	return a
+}
+
+// TestGuessesHoldNobodyUp: while a hundred wrong passwords wait or are refused,
+// the requests of those who have signed in pass.
+func TestGuessesHoldNobodyUp(t *testing.T) {
+	users := filepath.Join(t.TempDir(), "users")
+	writeUsers(t, users, "boss:"+hashOf(t, "right")+":admin")
+	l := newLab(t, func(c *Config) { c.Accounts.UsersFile = users })
+	boss := basic("boss", "right")
+	if r := l.send("GET", networksPath, boss, nil); r.status != 200 {
+		t.Fatalf("%d %s", r.status, r.body)
 	}
-	const guesses = 300
-	start := time.Now()
+	auth := l.server.auth
+	for range cap(auth.slots) { // bcrypt takes for ever
+		auth.slots <- struct{}{}
+	}
+	const guesses = 100
+	statuses := make(chan int, guesses)
 	var wg sync.WaitGroup
-	var mu sync.Mutex
-	outcome := map[error]int{}
 	for i := range guesses {
-		wg.Go(func() {
-			_, err := a.check(ctx, "boss", fmt.Sprint("guess", i), "10.0.0.66")
-			mu.Lock()
-			outcome[err]++
-			mu.Unlock()
-		})
+		wg.Go(func() { statuses <- l.send("GET", networksPath, basic("boss", fmt.Sprint("guess", i)), nil).status })
 	}
-	for range 1000 {
-		if acc, err := a.check(ctx, "boss", "right", "10.0.0.1"); err != nil || acc.name != "boss" {
-			t.Fatalf("a known client: %v", err)
+	eventually(t, "guesses wait", func() bool {
+		auth.guards.mu.Lock()
+		defer auth.guards.mu.Unlock()
+		for _, turn := range auth.guards.turns {
+			return turn.users > 0
+		}
+		return false
+	})
+	for range 200 {
+		if r := l.send("GET", networksPath, boss, nil); r.status != 200 {
+			t.Fatalf("a client that has signed in: %d %s", r.status, r.body)
 		}
 	}
-	wg.Wait()
-	looked := outcome[errUnauthorized] + outcome[errBusy]
-	if limit := guardBurst + 1 + int(guardRate*time.Since(start).Seconds()); looked > limit {
-		t.Errorf("%d of %d guesses were looked at, want at most %d: %v", looked, guesses, limit, outcome)
+	for range cap(auth.slots) {
+		<-auth.slots
 	}
-	if outcome[nil] != 0 || outcome[errThrottled] == 0 {
-		t.Errorf("outcomes %v", outcome)
+	wg.Wait()
+	close(statuses)
+	for status := range statuses {
+		if status != 401 && status != 503 {
+			t.Errorf("a guess: %d", status)
+		}
+	}
+	auth.guards.mu.Lock()
+	defer auth.guards.mu.Unlock()
+	if n := len(auth.guards.turns); n != 0 {
+		t.Errorf("%d addresses still wait", n)
+	}
+}
+
+// TestOneAddressComputesOneHash: however many guesses an address sends, others
+// get the next place.
+func TestOneAddressComputesOneHash(t *testing.T) {
+	a := newTestAuthenticator(t)
+	a.slots = make(chan struct{}, 2)
+	guessing, goOn := make(chan struct{}, 100), make(chan struct{})
+	a.bcrypt = func(hash, password []byte) error {
+		if strings.HasPrefix(string(password), "guess") {
+			guessing <- struct{}{}
+			<-goOn
+		}
+		return bcrypt.CompareHashAndPassword(hash, password)
+	}
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() { _, _ = a.check(context.Background(), "boss", fmt.Sprint("guess", i), "10.0.0.66") })
+	}
+	<-guessing
+	eventually(t, "the other guesses wait", func() bool {
+		a.guards.mu.Lock()
+		defer a.guards.mu.Unlock()
+		return a.guards.turns[a.key("10.0.0.66", "")].users == 8
+	})
+	if acc, err := a.check(context.Background(), "boss", "right", "10.0.0.1"); err != nil || acc.name != "boss" {
+		t.Errorf("another address: %v", err)
+	}
+	if n := len(guessing); n != 0 {
+		t.Errorf("%d more guesses are looked at", n)
+	}
+	close(goOn)
+	wg.Wait()
+}
+
+// TestGuessesAreCounted by address, and by name there, and for names that don't
+// exist as for those that do.
+func TestGuessesAreCounted(t *testing.T) {
+	now := time.Now()
+	burst := func(g *guards, from string, name func(i int) string) (n int) {
+		for i := range 100 {
+			if g.mayGuess(credentialKey{from[0]}, credentialKey{from[0], name(i)[0]}, now) {
+				n++
+			}
+		}
+		return n
+	}
+	g := newGuards()
+	one := func(int) string { return "x" }
+	many := func(i int) string { return string(rune('0' + i)) }
+	if n := burst(g, "a", one); n != guardBurst {
+		t.Errorf("%d guesses for one name", n)
+	}
+	if n := burst(g, "b", many); n != guardNames*guardBurst {
+		t.Errorf("%d guesses for many names", n)
+	}
+	now = now.Add(time.Second)
+	if n := burst(g, "a", one); n != guardRate {
+		t.Errorf("%d guesses for one name a second later", n)
+	}
+	if n := len(g.names); n > 1+guardNames*guardBurst {
+		t.Errorf("%d names are counted", n)
+	}
+}
+
+// TestUnknownNamesAreCompared: a password for a name that doesn't exist costs as
+// much as one for a name that does, and always the same.
+func TestUnknownNamesAreCompared(t *testing.T) {
+	a := newTestAuthenticator(t)
+	var hashes []string
+	a.bcrypt = func(hash, _ []byte) error {
+		hashes = append(hashes, string(hash))
+		return bcrypt.ErrMismatchedHashAndPassword
+	}
+	seen := map[string]bool{}
+	for i := range 40 {
+		from := fmt.Sprintf("10.0.0.%d", i)
+		for _, password := range []string{"a", "b"} {
+			if _, err := a.check(context.Background(), fmt.Sprint("nobody", i), password, from); !errors.Is(err, errUnauthorized) {
+				t.Fatal(err)
+			}
+		}
+		if len(hashes) != 2 || hashes[0] != hashes[1] {
+			t.Fatalf("name %d was compared with %q", i, hashes)
+		}
+		seen[hashes[0]] = true
+		hashes = nil
+	}
+	if len(seen) != 2 {
+		t.Errorf("the decoys are %d of the two hashes", len(seen))
+	}
+}
+
+func TestSourcesOfAddresses(t *testing.T) {
+	for in, want := range map[string]string{
+		"10.0.0.1:5":                "10.0.0.1",
+		"[::ffff:10.0.0.1]:5":       "10.0.0.1",
+		"[2001:db8:1:2:3:4:5:6]:5":  "2001:db8:1:2::/64",
+		"[2001:db8:1:2:ffff::1]:80": "2001:db8:1:2::/64",
+		"[fe80::1%eth0]:80":         "fe80::/64",
+		"[::1]:80":                  "::1",
+		"@":                         "@",
+	} {
+		if got := sourceOf(in); got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
 	}
 }
 
 func TestWrongPasswordIsRememberedToo(t *testing.T) {
-	users := filepath.Join(t.TempDir(), "users")
-	writeUsers(t, users, "boss:"+hashOf(t, "right")+":admin")
-	a, err := newAuthenticator(AccountsConfig{UsersFile: users}, "127.0.0.1:0", slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := newTestAuthenticator(t)
 	for range 10 * guardBurst {
 		if _, err := a.check(context.Background(), "boss", "wrong", "10.0.0.1"); !errors.Is(err, errUnauthorized) {
 			t.Fatalf("the same wrong password again: %v", err)

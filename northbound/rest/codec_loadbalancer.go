@@ -9,21 +9,25 @@ import (
 
 // loadBalancerJSON is ONOS's form of a load balancer.
 type loadBalancerJSON struct {
-	Name        *string                `json:"name" validate:"required,key"`
-	VIP         *string                `json:"vip" validate:"required,host"`
-	NetworkID   *string                `json:"networkId" validate:"required"`
-	Description *string                `json:"description,omitempty"`
-	Members     []string               `json:"members,omitempty" validate:"dive,host"`
-	Rules       []loadBalancerRuleJSON `json:"rules,omitempty" validate:"dive"`
-}
+	Name        *string `json:"name" validate:"required,key" example:"web" minLength:"1" maxLength:"4096"`
+	VIP         *string `json:"vip" validate:"required,host" example:"192.0.2.100" format:"ip"`
+	NetworkID   *string `json:"networkId" validate:"required" example:"net-1"`
+	Description *string `json:"description,omitempty" example:"the shop"`
+	// The addresses of the VMs that serve.
+	Members []string               `json:"members,omitempty" validate:"dive,host" example:"192.0.2.10,192.0.2.11" format:"ip"`
+	Rules   []loadBalancerRuleJSON `json:"rules,omitempty" validate:"dive"`
+} // @name KubevirtLoadBalancer
 
 // loadBalancerRuleJSON is a protocol with its ports. ONOS keeps ports for TCP and
 // UDP only.
 type loadBalancerRuleJSON struct {
-	Protocol *string `json:"protocol"`
-	PortMax  *int32  `json:"portRangeMax,omitempty"`
-	PortMin  *int32  `json:"portRangeMin,omitempty"`
-}
+	// TCP, UDP or ICMP, in any case of letters. Rules of other protocols are stored
+	// and have no effect.
+	Protocol *string `json:"protocol" example:"TCP"`
+	// TCP and UDP need both ports; other protocols have none.
+	PortMax *int32 `json:"portRangeMax,omitempty" example:"80" minimum:"1" maximum:"65535"`
+	PortMin *int32 `json:"portRangeMin,omitempty" example:"80" minimum:"1" maximum:"65535"`
+} // @name KubevirtLoadBalancerRule
 
 func (*loadBalancerJSON) entity() string { return "KubevirtLoadBalancer" }
 

@@ -8,28 +8,35 @@ import (
 
 // networkJSON is ONOS's form of a network.
 type networkJSON struct {
-	NetworkID    *string         `json:"networkId" validate:"required,key"`
-	Type         *string         `json:"type" validate:"required,oneof=VXLAN GRE GENEVE STT FLAT VLAN"`
-	Name         *string         `json:"name" validate:"required"`
-	MTU          *int32          `json:"mtu" validate:"required"`
-	GatewayIP    *string         `json:"gatewayIp" validate:"required,address"`
-	DefaultRoute *bool           `json:"defaultRoute" validate:"required"`
-	CIDR         *string         `json:"cidr" validate:"required,network"`
-	SegmentID    *string         `json:"segmentId,omitempty"`
-	HostRoutes   []hostRouteJSON `json:"hostRoutes,omitempty" validate:"dive"`
-	IPPool       *ipPoolJSON     `json:"ipPool" validate:"required"`
-	DNSes        []string        `json:"dnses,omitempty" validate:"dive,address"`
-}
+	NetworkID *string `json:"networkId" validate:"required,key" example:"net-1" minLength:"1" maxLength:"4096"`
+	Type      *string `json:"type" validate:"required,oneof=VXLAN GRE GENEVE STT FLAT VLAN" example:"VXLAN"`
+	Name      *string `json:"name" validate:"required" example:"net-1"`
+	// Should be positive.
+	MTU *int32 `json:"mtu" validate:"required" example:"1450" format:"int32"`
+	// Should be in cidr.
+	GatewayIP    *string `json:"gatewayIp" validate:"required,address" example:"192.0.2.1" format:"ip"`
+	DefaultRoute *bool   `json:"defaultRoute" validate:"required" example:"true"`
+	CIDR         *string `json:"cidr" validate:"required,network" example:"192.0.2.0/24" format:"cidr"`
+	// What tells networks apart on the wire: 1 to 16777215 for VXLAN, GRE, GENEVE and
+	// STT, the VLAN id (1 to 4094) for VLAN; these types need it. FLAT has none.
+	SegmentID  *string         `json:"segmentId,omitempty" example:"100" format:"number"`
+	HostRoutes []hostRouteJSON `json:"hostRoutes,omitempty" validate:"dive"`
+	IPPool     *ipPoolJSON     `json:"ipPool" validate:"required"`
+	DNSes      []string        `json:"dnses,omitempty" validate:"dive,address" example:"192.0.2.53" format:"ip"`
+} // @name KubevirtNetwork
 
+// ipPoolJSON is the range that a network's addresses are taken from, both ends
+// included.
 type ipPoolJSON struct {
-	Start *string `json:"start" validate:"required,address"`
-	End   *string `json:"end" validate:"required,address"`
-}
+	Start *string `json:"start" validate:"required,address" example:"192.0.2.10" format:"ip"`
+	End   *string `json:"end" validate:"required,address" example:"192.0.2.99" format:"ip"`
+} // @name KubevirtIpPool
 
+// hostRouteJSON is a route that VMs of the network get.
 type hostRouteJSON struct {
-	Destination *string `json:"destination" validate:"required,prefix"`
-	Nexthop     *string `json:"nexthop,omitempty" validate:"omitempty,address"`
-}
+	Destination *string `json:"destination" validate:"required,prefix" example:"198.51.100.0/24" format:"cidr"`
+	Nexthop     *string `json:"nexthop,omitempty" validate:"omitempty,address" example:"192.0.2.2" format:"ip"`
+} // @name KubevirtHostRoute
 
 func (*networkJSON) entity() string { return "KubevirtNetwork" }
 

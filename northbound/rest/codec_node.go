@@ -10,25 +10,39 @@ import (
 // nodesJSON is the body of POST and PUT of nodes.
 type nodesJSON struct {
 	Nodes *[]nodeJSON `json:"nodes" validate:"required,dive"`
-}
+} // @name KubevirtNodes
 
 // nodeJSON is ONOS's form of a node. The state is written and never read.
 type nodeJSON struct {
-	Hostname          *string        `json:"hostname" validate:"required,key"`
-	Type              *string        `json:"type" validate:"required,oneof=MASTER WORKER GATEWAY OTHER"`
-	State             *string        `json:"state" read:"-"`
-	ManagementIP      *string        `json:"managementIp" validate:"required,address"`
-	IntegrationBridge *string        `json:"integrationBridge,omitempty" validate:"omitempty,device"`
-	TunnelBridge      *string        `json:"tunnelBridge,omitempty" validate:"omitempty,device"`
-	DataIP            *string        `json:"dataIp,omitempty" validate:"omitempty,host"`
-	PhysIntfs         []physIntfJSON `json:"phyIntfs,omitempty" validate:"dive"`
-	GatewayBridgeName *string        `json:"gatewayBridgeName,omitempty"`
-}
+	Hostname *string `json:"hostname" validate:"required,key" example:"worker-1" minLength:"1" maxLength:"4096"`
+	Type     *string `json:"type" validate:"required,oneof=MASTER WORKER GATEWAY OTHER" example:"WORKER"`
+	// Written, never read.
+	State        *string `json:"state" read:"-" readonly:"true" enums:"PRE_ON_BOARD,ON_BOARDED,INIT,DEVICE_CREATED,COMPLETE,INCOMPLETE" example:"COMPLETE"`
+	ManagementIP *string `json:"managementIp" validate:"required,address" example:"192.0.2.201" format:"ip"`
+	// The datapath ids of the node's bridges. Made from the host's name if they are
+	// left out.
+	IntegrationBridge *string `json:"integrationBridge,omitempty" validate:"omitempty,device" example:"of:0000000000000001" format:"device"`
+	TunnelBridge      *string `json:"tunnelBridge,omitempty" validate:"omitempty,device" example:"of:0000000000000002" format:"device"`
+	// The node's end of tunnels.
+	DataIP    *string        `json:"dataIp,omitempty" validate:"omitempty,host" example:"198.51.100.201" format:"ip"`
+	PhysIntfs []physIntfJSON `json:"phyIntfs,omitempty" validate:"dive"`
+	// The bridge of a gateway node that leads to the outside.
+	GatewayBridgeName *string `json:"gatewayBridgeName,omitempty" example:"br-ex"`
+} // @name KubevirtNode
 
+// physIntfJSON is an interface of a node in a provider network.
 type physIntfJSON struct {
-	Network    *string `json:"network" validate:"required"`
-	Intf       *string `json:"intf" validate:"required"`
-	PhysBridge *string `json:"physBridgeId,omitempty" validate:"omitempty,device"`
+	Network *string `json:"network" validate:"required" example:"physnet1"`
+	Intf    *string `json:"intf" validate:"required" example:"eth1"`
+	// Made from the other two and the host's name if it is left out.
+	PhysBridge *string `json:"physBridgeId,omitempty" validate:"omitempty,device" example:"of:0000000000000003" format:"device"`
+} // @name KubevirtPhyInterface
+
+func (n *nodesJSON) hostnames() (out []string) {
+	for i := range *n.Nodes {
+		out = append(out, *(*n.Nodes)[i].Hostname)
+	}
+	return out
 }
 
 func (*nodesJSON) entity() string { return "KubevirtNode" }

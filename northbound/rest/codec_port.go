@@ -9,14 +9,17 @@ import (
 
 // portJSON is ONOS's form of a port.
 type portJSON struct {
-	VMName         *string  `json:"vmName" validate:"required"`
-	NetworkID      *string  `json:"networkId" validate:"required"`
-	MAC            *string  `json:"macAddress" validate:"required,mac48"`
-	IP             *string  `json:"ipAddress,omitempty" validate:"omitempty,host"`
-	DeviceID       *string  `json:"deviceId,omitempty" validate:"omitempty,device"`
-	PortNumber     *string  `json:"portNumber,omitempty"`
-	SecurityGroups []string `json:"securityGroups"`
-}
+	VMName    *string `json:"vmName" validate:"required" example:"vm1"`
+	NetworkID *string `json:"networkId" validate:"required" example:"net-1" minLength:"1"`
+	MAC       *string `json:"macAddress" validate:"required,mac48" example:"02:00:00:00:00:11" format:"mac"`
+	IP        *string `json:"ipAddress,omitempty" validate:"omitempty,host" example:"192.0.2.10" format:"ip"`
+	// The integration bridge of the worker that runs the VM.
+	DeviceID *string `json:"deviceId,omitempty" validate:"omitempty,device" example:"of:0000000000000001" format:"device"`
+	// An unsigned number of 32 bits in decimal, hexadecimal (0x) or octal (0).
+	PortNumber *string `json:"portNumber,omitempty" example:"17" format:"number"`
+	// The ids of the security groups that hold for the port.
+	SecurityGroups []string `json:"securityGroups" example:"sg-1"`
+} // @name KubevirtPort
 
 func (*portJSON) entity() string { return "KubevirtPort" }
 

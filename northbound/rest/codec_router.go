@@ -12,28 +12,37 @@ import (
 // routerJSON is ONOS's form of a router. ONOS writes `external` as a list and
 // reads it as one object; kvnet reads both (row C1 of the quirks).
 type routerJSON struct {
-	Name        *string      `json:"name" validate:"required,key"`
-	EnableSNAT  *bool        `json:"enableSnat"`
-	MAC         *string      `json:"mac" validate:"required,mac48"`
-	Description *string      `json:"description,omitempty"`
-	Internal    []string     `json:"internal,omitempty"`
-	External    externalList `json:"external,omitempty" validate:"dive"`
-	Peer        *peerJSON    `json:"peerRouter,omitempty"`
-	Gateway     *string      `json:"gateway,omitempty"`
-}
+	Name        *string `json:"name" validate:"required,key" example:"edge" minLength:"1" maxLength:"4096"`
+	EnableSNAT  *bool   `json:"enableSnat" example:"true"`
+	MAC         *string `json:"mac" validate:"required,mac48" example:"02:00:00:00:01:01" format:"mac"`
+	Description *string `json:"description,omitempty" example:"the way out"`
+	// The networkIds of the networks that the router connects.
+	Internal []string `json:"internal,omitempty" example:"net-1"`
+	// The router's address in the network outside: at most one. It is written as a
+	// list; in a body one object {"ip":…,"network":…} in the place of the list is read
+	// as well, which is the form that ONOS wants.
+	External externalList `json:"external,omitempty" validate:"dive"`
+	// The next router outside.
+	Peer *peerJSON `json:"peerRouter,omitempty"`
+	// The hostname of the gateway node. kvnet elects one if it is left out.
+	Gateway *string `json:"gateway,omitempty" example:"gateway-1"`
+} // @name KubevirtRouter
 
 type externalJSON struct {
-	IP      *string `json:"ip" validate:"required,host"`
-	Network *string `json:"network" validate:"required"`
-}
+	IP *string `json:"ip" validate:"required,host" example:"203.0.113.10" format:"ip"`
+	// The networkId of the network outside.
+	Network *string `json:"network" validate:"required" example:"outside"`
+} // @name KubevirtRouterExternal
 
 // externalList is read from a list or from one object.
 type externalList []externalJSON
 
 type peerJSON struct {
-	IP  *string `json:"ip" validate:"omitempty,host"`
-	MAC *string `json:"mac,omitempty" validate:"omitempty,mac48"`
-}
+	// Without it the whole peer is ignored.
+	IP *string `json:"ip" validate:"omitempty,host" example:"203.0.113.1" format:"ip"`
+	// kvnet asks for it by ARP if it is left out.
+	MAC *string `json:"mac,omitempty" validate:"omitempty,mac48" example:"02:00:00:00:01:FE" format:"mac"`
+} // @name KubevirtPeerRouter
 
 func (l *externalList) decode(d *decoder, raw json.RawMessage, path string) {
 	if raw[0] == '{' {

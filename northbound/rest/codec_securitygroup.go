@@ -11,23 +11,28 @@ import (
 
 // securityGroupJSON is ONOS's form of a security group.
 type securityGroupJSON struct {
-	ID          *string                 `json:"id" validate:"required,key"`
-	Name        *string                 `json:"name" validate:"required"`
-	Description *string                 `json:"description,omitempty"`
+	ID          *string                 `json:"id" validate:"required,key" example:"sg-1" minLength:"1" maxLength:"4096"`
+	Name        *string                 `json:"name" validate:"required" example:"web"`
+	Description *string                 `json:"description,omitempty" example:"lets the web in"`
 	Rules       []securityGroupRuleJSON `json:"rules,omitempty" validate:"dive"`
-}
+} // @name KubevirtSecurityGroup
 
 type securityGroupRuleJSON struct {
-	ID              *string `json:"id" validate:"required"`
-	SecurityGroupID *string `json:"securityGroupId" validate:"required"`
-	Direction       *string `json:"direction" validate:"required"`
-	EtherType       *string `json:"etherType,omitempty"`
-	PortMax         *int32  `json:"portRangeMax,omitempty"`
-	PortMin         *int32  `json:"portRangeMin,omitempty"`
-	Protocol        *string `json:"protocol,omitempty"`
-	RemoteIPPrefix  *string `json:"remoteIpPrefix,omitempty" validate:"omitempty,prefix"`
-	RemoteGroupID   *string `json:"remoteGroupId,omitempty"`
-}
+	ID *string `json:"id" validate:"required" example:"rule-1"`
+	// The id of the group that the rule belongs to.
+	SecurityGroupID *string `json:"securityGroupId" validate:"required" example:"sg-1"`
+	// ingress or egress.
+	Direction *string `json:"direction" validate:"required" example:"ingress"`
+	// IPv4 or IPv6.
+	EtherType *string `json:"etherType,omitempty" example:"IPv4"`
+	PortMax   *int32  `json:"portRangeMax,omitempty" example:"80" minimum:"0" maximum:"65535"`
+	PortMin   *int32  `json:"portRangeMin,omitempty" example:"80" minimum:"0" maximum:"65535"`
+	Protocol  *string `json:"protocol,omitempty" example:"TCP"`
+	// The addresses of those at the other end.
+	RemoteIPPrefix *string `json:"remoteIpPrefix,omitempty" validate:"omitempty,prefix" example:"198.51.100.0/24" format:"cidr"`
+	// Or the security group that the ports at the other end have.
+	RemoteGroupID *string `json:"remoteGroupId,omitempty" example:"sg-2"`
+} // @name KubevirtSecurityGroupRule
 
 func (*securityGroupJSON) entity() string { return "KubevirtSecurityGroup" }
 

@@ -20,6 +20,8 @@ type Store interface {
 	Update(ctx context.Context, kind model.Kind, key string, f func(old model.Object) (model.Object, error)) (int64, error)
 	Delete(ctx context.Context, kind model.Kind, key string) (int64, error)
 	Put(ctx context.Context, changes []store.Write) (int64, error)
+	// Get reads from the store itself, not from the tables.
+	Get(ctx context.Context, kind model.Kind, key string) (model.Object, error)
 	// Ping asks the store for an answer.
 	Ping(ctx context.Context) error
 }
@@ -39,8 +41,11 @@ type Config struct {
 	Epochs Epochs
 	// Adopter takes over what a former controller has left; nil: there is no such
 	// call.
-	Adopter  Adopter
+	Adopter Adopter
+	// Members tells who is in the cluster; nil: there is no such call.
+	Members  Members
 	Accounts AccountsConfig
+	TLS      TLSConfig
 
 	// Logger gets the audit log of writes, and what goes wrong. Default
 	// slog.Default().
@@ -81,6 +86,8 @@ type Limits struct {
 	OwnWrite time.Duration
 	// Sync is how long a call of sync/rules waits for the nodes. Default 15 s.
 	Sync time.Duration
+	// Events bounds the streams of events.
+	Events EventLimits
 	// Shutdown is how long Serve waits for requests when it ends. Default 5 s.
 	Shutdown time.Duration
 }
@@ -114,6 +121,7 @@ func (c Config) withDefaults() (Config, error) {
 	l.Idle = cmp.Or(l.Idle, 120*time.Second)
 	l.OwnWrite = cmp.Or(l.OwnWrite, 2*time.Second)
 	l.Sync = cmp.Or(l.Sync, 15*time.Second)
+	l.Events = l.Events.withDefaults()
 	l.Shutdown = cmp.Or(l.Shutdown, 5*time.Second)
 	return c, nil
 }

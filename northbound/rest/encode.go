@@ -5,20 +5,48 @@ import (
 	"encoding/json"
 	"net/netip"
 	"strings"
+	"sync"
 
 	"kvnet/model"
 )
 
-// marshal writes JSON as Jackson does: compact, in the order of the fields, and
+// encoder writes JSON as Jackson does: compact, in the order of the fields, and
 // without escaping what HTML would need escaped.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
+type encoder struct {
+	buffer bytes.Buffer
+	json   *json.Encoder
+}
+
+// maxKept is the size of a buffer that is kept for the next answer.
+const maxKept = 1 << 20
+
+var encoders = sync.Pool{New: func() any {
+	e := &encoder{}
+	e.json = json.NewEncoder(&e.buffer)
+	e.json.SetEscapeHTML(false)
+	return e
+}}
+
+// encoded calls use with the JSON of v, which is gone afterwards.
+func encoded(v any, use func(text []byte)) error {
+	e := encoders.Get().(*encoder)
+	defer func() {
+		if e.buffer.Cap() <= maxKept {
+			e.buffer.Reset()
+			encoders.Put(e)
+		}
+	}()
+	if err := e.json.Encode(v); err != nil {
+		return err
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	use(bytes.TrimSuffix(e.buffer.Bytes(), []byte("\n")))
+	return nil
+}
+
+// marshal is the JSON of v.
+func marshal(v any) (text []byte, err error) {
+	err = encoded(v, func(b []byte) { text = bytes.Clone(b) })
+	return text, err
 }
 
 func ptr[T any](v T) *T { return &v }

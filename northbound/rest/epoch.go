@@ -2,9 +2,12 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
+
+	"kvnet/cluster/store"
 )
 
 // Epochs raises the epoch of the cluster, so that its terms are newer than all
@@ -21,10 +24,23 @@ func (s *Server) epochRoutes() []route {
 }
 
 // raiseEpoch is what `kvnet cluster raise-epoch` calls.
+//
+// @ID          raiseEpoch
+// @Summary     Raise the epoch of the cluster
+// @Description Switches refuse a controller whose generation is older than one that they have seen. After a store was made anew this makes the cluster's generations the newest.
+// @Tags        cluster
+// @Produce     json
+// @Success     200 {object} object{epoch=integer} "the new epoch"
+// @Failure     409,507
+// @x-added     true
+// @Router      /kvnet/v1/cluster/raise-epoch [post]
 func (s *Server) raiseEpoch(c *gin.Context) error {
 	epoch, err := s.epochs.RaiseEpoch(c.Request.Context())
-	if err != nil {
-		return err
+	if errors.Is(err, store.ErrNotLeader) { // for a moment also after each raise
+		return &apiError{code: http.StatusServiceUnavailable, retryAfter: 1, cause: err,
+			message: "this server does not lead at the moment; only the leader raises the epoch"}
+	} else if err != nil {
+		return storeFault(err)
 	}
 	return answer(c, http.StatusOK, map[string]uint32{"epoch": epoch})
 }

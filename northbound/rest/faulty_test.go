@@ -42,6 +42,13 @@ func (f *faultyStore) Delete(ctx context.Context, _ model.Kind, _ string) (int64
 
 func (f *faultyStore) Put(ctx context.Context, _ []store.Write) (int64, error) { return f.answer(ctx) }
 
+func (f *faultyStore) Get(ctx context.Context, _ model.Kind, _ string) (model.Object, error) {
+	if _, err := f.answer(ctx); err != nil {
+		return nil, err
+	}
+	return nil, store.ErrNotFound
+}
+
 func (f *faultyStore) Ping(ctx context.Context) error {
 	_, err := f.answer(ctx)
 	return err

@@ -92,6 +92,15 @@ func FuzzNetwork(f *testing.F) {
 	})
 }
 
+func FuzzAPIConfig(f *testing.F) {
+	seeds(f, "apiconfig", "%s")
+	f.Fuzz(func(t *testing.T, body []byte) {
+		roundTrip(t, body, decodeObject[apiConfigJSON], func(_ state.Snapshot, o model.Object) any {
+			return withSecrets(o.(*model.APIConfig))
+		})
+	})
+}
+
 func FuzzNodes(f *testing.F) {
 	seeds(f, "node", `{"nodes":[%s]}`)
 	f.Fuzz(func(t *testing.T, body []byte) {

@@ -20,39 +20,39 @@ type Inspector interface {
 
 // FlowsReport is the answer of GET /kvnet/v1/flows.
 type FlowsReport struct {
-	Flows   []FlowView    `json:"flows"`
-	Waiting []WaitingView `json:"waiting"`
-}
+	Flows   []FlowView    `json:"flows" validate:"required"`
+	Waiting []WaitingView `json:"waiting" validate:"required"`
+} // @name Flows
 
 // FlowView is a rule that an owner wants on a switch.
 type FlowView struct {
-	Switch string `json:"switch"`
-	Owner  string `json:"owner"`
+	Switch string `json:"switch" validate:"required"`
+	Owner  string `json:"owner" validate:"required"`
 	// Rule is the rule as ovs-ofctl writes it.
-	Rule string `json:"rule"`
+	Rule string `json:"rule" validate:"required"`
 	// State is installed, pending, refused or conflict; Reason says more.
-	State  string `json:"state"`
-	Reason string `json:"reason"`
-}
+	State  string `json:"state" validate:"required" enums:"installed,pending,refused,conflict"`
+	Reason string `json:"reason" validate:"required"`
+} // @name Flow
 
 // WaitingView says what an owner waits for.
 type WaitingView struct {
-	Owner string `json:"owner"`
-	For   string `json:"for"`
-}
+	Owner string `json:"owner" validate:"required"`
+	For   string `json:"for" validate:"required"`
+} // @name Waiting
 
 // SwitchView is a switch in the answer of GET /kvnet/v1/switches.
 type SwitchView struct {
-	ID         string     `json:"id"`
-	Address    string     `json:"address"`
-	Node       string     `json:"node"`
-	Role       model.Role `json:"role"`
-	Generation uint64     `json:"generation"`
-	Flows      int        `json:"flows"`
-	Groups     int        `json:"groups"`
-	LastError  string     `json:"lastError"`
-	Connected  bool       `json:"connected"`
-}
+	ID         string     `json:"id" validate:"required"`
+	Address    string     `json:"address" validate:"required"`
+	Node       string     `json:"node" validate:"required"`
+	Role       model.Role `json:"role" validate:"required" swaggertype:"string" enums:"EQUAL,MASTER,SLAVE"`
+	Generation uint64     `json:"generation" validate:"required"`
+	Flows      int        `json:"flows" validate:"required"`
+	Groups     int        `json:"groups" validate:"required"`
+	LastError  string     `json:"lastError" validate:"required"`
+	Connected  bool       `json:"connected" validate:"required"`
+} // @name Switch
 
 // MemberView is a member of the cluster in the answer of GET /onos/v1/cluster.
 type MemberView struct {

@@ -17,6 +17,9 @@ type metrics struct {
 	authFailures prometheus.Counter
 	refused      *prometheus.CounterVec
 	lateReads    prometheus.Counter
+	streams      prometheus.Gauge
+	cutStreams   prometheus.Counter
+	events       *prometheus.CounterVec
 }
 
 func newMetrics(r *prometheus.Registry, version string) (*metrics, error) {
@@ -42,6 +45,18 @@ func newMetrics(r *prometheus.Registry, version string) (*metrics, error) {
 			Name: "kvnet_rest_late_own_writes_total",
 			Help: "Writes that were answered before this server could read them.",
 		}),
+		streams: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "kvnet_rest_event_streams",
+			Help: "Streams of events that are open.",
+		}),
+		cutStreams: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "kvnet_rest_event_streams_cut_total",
+			Help: "Streams of events that were cut off because their clients read too slowly.",
+		}),
+		events: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kvnet_rest_events_total",
+			Help: "Events that this server has made, whether anybody reads them or not, by name.",
+		}, []string{"event"}),
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name:        "kvnet_build_info",
@@ -49,7 +64,7 @@ func newMetrics(r *prometheus.Registry, version string) (*metrics, error) {
 		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
 	})
 	build.Set(1)
-	for _, c := range []prometheus.Collector{m.latency, m.inFlight, m.authFailures, m.refused, m.lateReads, build} {
+	for _, c := range []prometheus.Collector{m.latency, m.inFlight, m.authFailures, m.refused, m.lateReads, m.streams, m.cutStreams, m.events, build} {
 		if err := r.Register(c); err != nil {
 			return nil, err
 		}

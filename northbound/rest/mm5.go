@@ -56,6 +56,15 @@ func (s *Server) acknowledge(c *gin.Context) error {
 }
 
 // routerStatus says which gateway serves a router.
+//
+// @ID      mm5RouterStatus
+// @Summary Which gateway serves a router?
+// @Tags    api/mm5/v1
+// @Produce json
+// @Param   vrName path string true "name of the router" extensions(x-example=edge)
+// @Success 200 {object} rest.routerStatus.status "the gateway"
+// @Failure 400,404
+// @Router  /onos/kubevirtnetworking/api/mm5/v1/status/vr/{vrName} [get]
 func (s *Server) routerStatus(c *gin.Context) error {
 	name, err := param(c, "name")
 	if err != nil {
@@ -67,11 +76,13 @@ func (s *Server) routerStatus(c *gin.Context) error {
 		return refuse(http.StatusNotFound, "Router is not found for %s", shown(name))
 	}
 	type status struct {
-		VRName      string `json:"vrName"`
-		MerName     string `json:"merName"`
-		Status      string `json:"status"`
-		TimeUpdated int64  `json:"timeUpdated"`
-	}
+		VRName string `json:"vrName" validate:"required" example:"edge"`
+		// The gateway's hostname, or none.
+		MerName string `json:"merName" validate:"required" example:"gateway-1"`
+		Status  string `json:"status" validate:"required" enums:"up,down" example:"up"`
+		// The time of the answer, in milliseconds.
+		TimeUpdated int64 `json:"timeUpdated" validate:"required" example:"1767225600000"`
+	} // @name Mm5RouterStatus
 	out := status{name, "none", "down", time.Now().UnixMilli()}
 	if gw := shownGateway(db, r); gw != "" {
 		out.MerName, out.Status = gw, "up"
@@ -80,15 +91,25 @@ func (s *Server) routerStatus(c *gin.Context) error {
 }
 
 // gatewayState says whether a node is a gateway that can serve.
+//
+// @ID          mm5GatewayState
+// @Summary     Can a gateway node serve?
+// @Description Reads only, though ONOS made it a PUT. A node that doesn't exist, is no gateway or isn't COMPLETE is INACTIVE.
+// @Tags        api/mm5/v1
+// @Produce     json
+// @Param       nodeName path string true "hostname of the node" extensions(x-example=gateway-1)
+// @Success     200 {object} rest.gatewayState.nodeState "its state"
+// @Failure     400
+// @Router      /onos/kubevirtnetworking/api/mm5/v1/state/mer/{nodeName} [put]
 func (s *Server) gatewayState(c *gin.Context) error {
 	name, err := param(c, "name")
 	if err != nil {
 		return err
 	}
 	type nodeState struct {
-		NodeName string `json:"nodeName"`
-		State    string `json:"state"`
-	}
+		NodeName string `json:"nodeName" validate:"required" example:"gateway-1"`
+		State    string `json:"state" validate:"required" enums:"ACTIVE,INACTIVE" example:"ACTIVE"`
+	} // @name Mm5GatewayState
 	out := nodeState{name, "INACTIVE"}
 	db := s.db.Snapshot()
 	if n := db.Node(name); n != nil && n.Type == model.NodeGateway && db.NodeState(name) == model.NodeComplete {
@@ -99,9 +120,9 @@ func (s *Server) gatewayState(c *gin.Context) error {
 
 // instanceJSON is a VM with its ports.
 type instanceJSON struct {
-	Name  string      `json:"name"`
-	Ports []*portJSON `json:"ports"`
-}
+	Name  string      `json:"name" validate:"required" example:"vm1"`
+	Ports []*portJSON `json:"ports" validate:"required"`
+} // @name KubevirtInstance
 
 // instanceList lists the VMs that have ports.
 func instanceList(db state.Snapshot) []any {

@@ -25,6 +25,14 @@ func (s *Server) networkRoutes() []route {
 	}
 }
 
+// listNetworks lists all networks.
+//
+// @ID      listNetworks
+// @Summary All networks
+// @Tags    network
+// @Produce json
+// @Success 200 {object} object{networks=[]networkJSON} "the networks, in no order that means something"
+// @Router  /onos/kubevirtnetworking/network [get]
 func (s *Server) listNetworks(c *gin.Context) error {
 	return answer(c, http.StatusOK, map[string]any{"networks": networkList(s.db.Snapshot())})
 }
@@ -37,6 +45,16 @@ func networkList(db state.Snapshot) []any {
 	return list
 }
 
+// getNetwork shows one network.
+//
+// @ID      getNetwork
+// @Summary One network
+// @Tags    network
+// @Produce json
+// @Param   id path string true "networkId of the network" extensions(x-example=net-1)
+// @Success 200 {object} networkJSON "the network"
+// @Failure 400,404
+// @Router  /onos/kubevirtnetworking/network/{id} [get]
 func (s *Server) getNetwork(c *gin.Context) error {
 	id, err := param(c, "id")
 	if err != nil {
@@ -49,6 +67,16 @@ func (s *Server) getNetwork(c *gin.Context) error {
 	return answer(c, http.StatusOK, encodeNetwork(n))
 }
 
+// networkExists says whether there is a network of an id.
+//
+// @ID          networkExists
+// @Summary     Is there a network of this id?
+// @Description The answer is 200 in both cases.
+// @Tags        network
+// @Param       id path string true "networkId of the network" extensions(x-example=net-1)
+// @Success     200 {object} object{result=bool} "whether it exists"
+// @Failure     400
+// @Router      /onos/kubevirtnetworking/network/exist/{id} [get]
 func (s *Server) networkExists(c *gin.Context) error {
 	id, err := param(c, "id")
 	if err != nil {
@@ -57,11 +85,24 @@ func (s *Server) networkExists(c *gin.Context) error {
 	return answer(c, http.StatusOK, map[string]bool{"result": s.db.Snapshot().Network(id) != nil})
 }
 
+// createNetwork stores a new network.
+//
+// @ID          createNetwork
+// @Summary     Create a network
+// @Description A network whose values hardly work together (a gateway address outside of cidr, say) is stored, and a Warning header of the answer says so. A networkId that exists already is refused with 400, as in ONOS.
+// @Tags        network
+// @Accept      json
+// @Produce     json
+// @Param       network body networkJSON true "the network"
+// @Success     201 "the network is stored"
+// @Failure     409,507
+// @Router      /onos/kubevirtnetworking/network [post]
 func (s *Server) createNetwork(c *gin.Context) error {
 	n, err := decodeEdge[networkJSON](bodyOf(c))
 	if err != nil {
 		return err
 	}
+	about(c, n.key())
 	ctx, cancel := storeContext(c)
 	defer cancel()
 	rev, err := s.store.Create(ctx, n.apply(nil))
@@ -79,6 +120,19 @@ func (s *Server) createNetwork(c *gin.Context) error {
 	return nil
 }
 
+// updateNetwork replaces a network.
+//
+// @ID          updateNetwork
+// @Summary     Replace a network
+// @Description The body is the whole network; its networkId must be that of the path. A network that doesn't exist is refused with 400, as in ONOS.
+// @Tags        network
+// @Accept      json
+// @Produce     json
+// @Param       id      path string      true "networkId of the network" extensions(x-example=net-1)
+// @Param       network body networkJSON true "the network"
+// @Success     200 "the network is replaced"
+// @Failure     409,507
+// @Router      /onos/kubevirtnetworking/network/{id} [put]
 func (s *Server) updateNetwork(c *gin.Context) error {
 	id, err := param(c, "id")
 	if err != nil {
@@ -109,6 +163,16 @@ func (s *Server) updateNetwork(c *gin.Context) error {
 	return nil
 }
 
+// deleteNetwork deletes a network.
+//
+// @ID          deleteNetwork
+// @Summary     Delete a network
+// @Description As in ONOS a network that doesn't exist is refused with 400, and what refers to a network doesn't keep it.
+// @Tags        network
+// @Param       id path string true "networkId of the network" extensions(x-example=net-1)
+// @Success     204 "the network is deleted"
+// @Failure     400,409,507
+// @Router      /onos/kubevirtnetworking/network/{id} [delete]
 func (s *Server) deleteNetwork(c *gin.Context) error {
 	id, err := param(c, "id")
 	if err != nil {

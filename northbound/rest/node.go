@@ -23,13 +23,18 @@ func (s *Server) nodeRoutes() []route {
 		{method: http.MethodGet, path: nodesPath + "/:hostname", output: true, handle: s.getNode},
 		{method: http.MethodDelete, path: nodesPath + "/:hostname", typed: true, output: true, handle: s.deleteNode},
 		{method: http.MethodGet, path: nodesPath + "/state/:hostname", output: true, handle: s.nodeState},
-		{method: http.MethodGet, path: nodesPath + "/init/:hostname", output: true, changes: true, handle: s.initNode},
-		{method: http.MethodGet, path: nodesPath + "/init/all", output: true, changes: true, handle: s.initAll},
-		{method: http.MethodGet, path: nodesPath + "/init/incomplete", output: true, changes: true, handle: s.initIncomplete},
-		{method: http.MethodGet, path: nodesPath + "/sync/rules", output: true, changes: true, long: true, handle: s.syncRules},
 	}
 }
 
+// listNodes lists all nodes. ONOS has no such call.
+//
+// @ID      listNodes
+// @Summary All nodes
+// @Tags    node
+// @Produce json
+// @Success 200 {object} object{nodes=[]nodeJSON} "the nodes, in no order that means something"
+// @x-added true
+// @Router  /onos/kubevirtnode/node [get]
 func (s *Server) listNodes(c *gin.Context) error {
 	db := s.db.Snapshot()
 	list := []*nodeJSON{}
@@ -39,6 +44,17 @@ func (s *Server) listNodes(c *gin.Context) error {
 	return answer(c, http.StatusOK, map[string]any{"nodes": list})
 }
 
+// getNode shows one node. ONOS has no such call.
+//
+// @ID      getNode
+// @Summary One node
+// @Tags    node
+// @Produce json
+// @Param   hostname path string true "hostname of the node" extensions(x-example=worker-1)
+// @Success 200 {object} nodeJSON "the node"
+// @Failure 400,404
+// @x-added true
+// @Router  /onos/kubevirtnode/node/{hostname} [get]
 func (s *Server) getNode(c *gin.Context) error {
 	host, err := param(c, "hostname")
 	if err != nil {
@@ -52,6 +68,17 @@ func (s *Server) getNode(c *gin.Context) error {
 	return answer(c, http.StatusOK, encodeNode(db, n))
 }
 
+// nodeState says in which state a node is.
+//
+// @ID          nodeState
+// @Summary     State of a node
+// @Description The answer is 200 for a node that doesn't exist, too: its state is "Not exist".
+// @Tags        node
+// @Produce     json
+// @Param       hostname path string true "hostname of the node" extensions(x-example=worker-1)
+// @Success     200 {object} object{State=string} "INIT, DEVICE_CREATED, COMPLETE, INCOMPLETE, PRE_ON_BOARD, ON_BOARDED or Not exist"
+// @Failure     400
+// @Router      /onos/kubevirtnode/node/state/{hostname} [get]
 func (s *Server) nodeState(c *gin.Context) error {
 	host, err := param(c, "hostname")
 	if err != nil {
@@ -67,11 +94,23 @@ func (s *Server) nodeState(c *gin.Context) error {
 
 // createNodes stores the nodes that are new, all or none. As in ONOS one that
 // exists is left alone and the answer is 201; a Warning says so.
+//
+// @ID          createNodes
+// @Summary     Create nodes
+// @Description All nodes are stored, or none. A node that exists already is left as it is, and a Warning header of the answer says so. Bridges that are left out get the ids that ONOS would give them. A bridge that belongs to another node is refused with 400.
+// @Tags        node
+// @Accept      json
+// @Produce     json
+// @Param       nodes body nodesJSON true "the nodes"
+// @Success     201 "the nodes are stored"
+// @Failure     409,507
+// @Router      /onos/kubevirtnode/node [post]
 func (s *Server) createNodes(c *gin.Context) error {
 	body, err := decodeEdge[nodesJSON](bodyOf(c))
 	if err != nil {
 		return err
 	}
+	about(c, body.hostnames()...)
 	var present []string
 	rev, err := s.putNodes(c, func(db state.Snapshot) (changes []store.Write, err error) {
 		present = nil
@@ -108,11 +147,24 @@ var errNodeAbsent = errors.New("a node does not exist")
 
 // updateNodes stores the changed nodes, all or none. As in ONOS the answer is 304
 // if one of them doesn't exist.
+//
+// @ID          updateNodes
+// @Summary     Replace nodes
+// @Description All nodes are replaced, or none. A node that changes goes through its bootstrap again. Bridges that are left out stay.
+// @Tags        node
+// @Accept      json
+// @Produce     json
+// @Param       nodes body nodesJSON true "the nodes"
+// @Success     200 "the nodes are replaced"
+// @Success     304 "one of the nodes doesn't exist; nothing was changed"
+// @Failure     409,507
+// @Router      /onos/kubevirtnode/node [put]
 func (s *Server) updateNodes(c *gin.Context) error {
 	body, err := decodeEdge[nodesJSON](bodyOf(c))
 	if err != nil {
 		return err
 	}
+	about(c, body.hostnames()...)
 	rev, err := s.putNodes(c, func(db state.Snapshot) (changes []store.Write, err error) {
 		index := map[string]int{}
 		for i := range *body.Nodes {
@@ -215,6 +267,19 @@ func sameBridge(id model.DeviceID) model.DeviceID {
 	return id
 }
 
+// deleteNode deletes a node.
+//
+// @ID      deleteNode
+// @Summary Delete a node
+// @Tags    node
+// @Accept  json
+// @Produce json
+// @Param   hostname path string true "hostname of the node" extensions(x-example=worker-1)
+// @Success 204 "the node is deleted"
+// @Success 304 "there is no such node"
+// @Failure 400,409,507
+// @Failure 405 {object} errorJSON "a node that is named healthz can't be deleted, because that path is another call"
+// @Router  /onos/kubevirtnode/node/{hostname} [delete]
 func (s *Server) deleteNode(c *gin.Context) error {
 	host, err := param(c, "hostname")
 	if err != nil {

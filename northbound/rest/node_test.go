@@ -139,21 +139,32 @@ func TestInitRequestsAreCounted(t *testing.T) {
 	l.setNodeState("w1", model.NodeComplete)
 	counts := func() [2]uint64 { return [2]uint64{l.node("w1").InitRequest, l.node("w2").InitRequest} }
 	for _, step := range []struct {
-		path string
-		want [2]uint64
+		method, path string
+		want         [2]uint64
 	}{
-		{"/init/w1", [2]uint64{1, 0}},
-		{"/init/all", [2]uint64{2, 1}},
-		{"/init/incomplete", [2]uint64{2, 2}},
+		{"GET", "/init/w1", [2]uint64{1, 0}},
+		{"GET", "/init/all", [2]uint64{2, 1}},
+		{"GET", "/init/incomplete", [2]uint64{2, 2}},
+		{"POST", "/init/w1", [2]uint64{3, 2}},
+		{"POST", "/init/all", [2]uint64{4, 3}},
+		{"POST", "/init/incomplete", [2]uint64{4, 4}},
 	} {
-		if r := l.must(200, "GET", nodesPath+step.path, ""); string(r.body) != "{}" {
-			t.Errorf("%s: %s", step.path, r.body)
+		if r := l.must(200, step.method, nodesPath+step.path, ""); string(r.body) != "{}" {
+			t.Errorf("%s %s: %s", step.method, step.path, r.body)
 		}
 		if got := counts(); got != step.want {
-			t.Errorf("%s: requests %v, want %v", step.path, got, step.want)
+			t.Errorf("%s %s: requests %v, want %v", step.method, step.path, got, step.want)
 		}
 	}
 	l.must(404, "GET", nodesPath+"/init/w9", "")
+	l.must(404, "POST", nodesPath+"/init/w9", "")
+	viewer := map[string]string{"Authorization": viewerAuth}
+	if r := l.send("POST", nodesPath+"/init/all", viewer, nil); r.status != 403 {
+		t.Errorf("POST by a viewer: %d", r.status)
+	}
+	if r := l.send("GET", nodesPath+"/init/all", viewer, nil); r.status != 200 {
+		t.Errorf("GET by a viewer: %d, in ONOS it is 200", r.status)
+	}
 }
 
 // TestSyncRulesWaitsAndTellsFailures: nodes that become COMPLETE anew are waited
@@ -163,7 +174,7 @@ func TestSyncRulesWaitsAndTellsFailures(t *testing.T) {
 	l.must(201, "POST", nodesPath, nodeBody(worker1, worker2))
 	l.setNodeState("w1", model.NodeComplete)
 	l.setNodeState("w2", model.NodeComplete)
-	if r := l.must(200, "GET", nodesPath+"/sync/rules", ""); string(r.body) != `{"failed":["w1","w2"]}` {
+	if r := l.must(200, "POST", nodesPath+"/sync/rules", ""); string(r.body) != `{"failed":["w1","w2"]}` {
 		t.Errorf("nobody completes: %s", r.body)
 	}
 	l.server.limits.Sync = 20e9

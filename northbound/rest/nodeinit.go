@@ -14,6 +14,32 @@ import (
 	"kvnet/model/state"
 )
 
+// initRoutes are the calls that start bootstraps again. ONOS has them as GETs; a
+// POST is what they should have been.
+func (s *Server) initRoutes() []route {
+	var out []route
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		out = append(out,
+			route{method: method, path: nodesPath + "/init/:hostname", output: true, changes: true, handle: s.initNode},
+			route{method: method, path: nodesPath + "/init/all", output: true, changes: true, handle: s.initAll},
+			route{method: method, path: nodesPath + "/init/incomplete", output: true, changes: true, handle: s.initIncomplete},
+			route{method: method, path: nodesPath + "/sync/rules", output: true, changes: true, long: true, handle: s.syncRules},
+		)
+	}
+	return out
+}
+
+// initNode starts the bootstrap of a node again.
+//
+// @ID          initNode
+// @Summary     Bootstrap a node again
+// @Description A GET that changes something, as in ONOS.
+// @Tags        node
+// @Produce     json
+// @Param       hostname path string true "hostname of the node" extensions(x-example=worker-1)
+// @Success     200 {object} object "the node goes through its bootstrap again"
+// @Failure     400,404,409,507
+// @Router      /onos/kubevirtnode/node/init/{hostname} [get]
 func (s *Server) initNode(c *gin.Context) error {
 	host, err := param(c, "hostname")
 	if err != nil {
@@ -31,10 +57,30 @@ func (s *Server) initNode(c *gin.Context) error {
 	return answer(c, http.StatusOK, struct{}{})
 }
 
+// initAll starts the bootstrap of all nodes again.
+//
+// @ID          initAllNodes
+// @Summary     Bootstrap all nodes again
+// @Description A GET that changes something, as in ONOS.
+// @Tags        node
+// @Produce     json
+// @Success     200 {object} object "the nodes go through their bootstrap again"
+// @Failure     409,507
+// @Router      /onos/kubevirtnode/node/init/all [get]
 func (s *Server) initAll(c *gin.Context) error {
 	return s.initNodes(c, func(model.NodeState) bool { return true })
 }
 
+// initIncomplete starts the bootstrap of all nodes that aren't COMPLETE again.
+//
+// @ID          initIncompleteNodes
+// @Summary     Bootstrap all nodes that aren't COMPLETE again
+// @Description A GET that changes something, as in ONOS.
+// @Tags        node
+// @Produce     json
+// @Success     200 {object} object "these nodes go through their bootstrap again"
+// @Failure     409,507
+// @Router      /onos/kubevirtnode/node/init/incomplete [get]
 func (s *Server) initIncomplete(c *gin.Context) error {
 	return s.initNodes(c, func(st model.NodeState) bool { return st != model.NodeComplete })
 }
@@ -95,7 +141,22 @@ func (s *Server) requestInits(ctx context.Context, pick func(model.NodeState) bo
 // syncRules starts the bootstrap of every COMPLETE node again, all at a time, and
 // waits until they are COMPLETE anew. As in ONOS the answer is 200 in any case;
 // nodes that didn't make it are named in a key of their own.
+//
+// @ID          syncRules
+// @Summary     Make the rules of all COMPLETE nodes again
+// @Description Every COMPLETE node goes through its bootstrap again, and the call waits until they are COMPLETE anew, for 15 seconds at most. A GET that changes something, as in ONOS.
+// @Tags        node
+// @Produce     json
+// @x-optional  ["failed"]
+// @Success     200 {object} object{failed=[]string} "an empty object; or failed, if nodes didn't become COMPLETE in time"
+// @Failure     409,507
+// @Router      /onos/kubevirtnode/node/sync/rules [get]
 func (s *Server) syncRules(c *gin.Context) error {
+	// Asking takes a place, waiting takes none.
+	if err := s.turn(c, s.writers); err != nil {
+		return err
+	}
+	defer release(c)
 	ctx, cancel := storeContext(c)
 	defer cancel()
 	requests, rev, err := s.requestInits(ctx, func(st model.NodeState) bool { return st == model.NodeComplete })
@@ -103,6 +164,7 @@ func (s *Server) syncRules(c *gin.Context) error {
 		return storeFault(err)
 	}
 	s.settle(c, rev)
+	release(c)
 	ctx, cancel = context.WithTimeout(c.Request.Context(), s.limits.Sync)
 	defer cancel()
 	if s.db.Wait(ctx, func(db state.Snapshot) bool { return len(unsynced(db, requests)) == 0 }) == nil {

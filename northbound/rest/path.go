@@ -14,6 +14,9 @@ import (
 // trailing slash is cut, because ONOS serves /network and /network/ alike. All
 // other escapes stay, so that a slash within an id doesn't separate.
 func normalizePath(r *http.Request) {
+	if r.URL.RawPath == "" && isPlain(r.URL.Path) {
+		return
+	}
 	raw := unescapeUnreserved(r.URL.EscapedPath())
 	if len(raw) > 1 {
 		raw = strings.TrimSuffix(raw, "/")
@@ -21,6 +24,17 @@ func normalizePath(r *http.Request) {
 	if path, err := url.PathUnescape(raw); err == nil {
 		r.URL.Path, r.URL.RawPath = path, raw
 	}
+}
+
+// isPlain tells whether a path is as it should be: nothing in it needs an escape,
+// and it ends with no slash. Most are.
+func isPlain(path string) bool {
+	for i := range len(path) {
+		if c := path[i]; c != '/' && c != ':' && !isUnreserved(c) {
+			return false
+		}
+	}
+	return !strings.HasSuffix(path, "/")
 }
 
 func unescapeUnreserved(s string) string {

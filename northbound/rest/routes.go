@@ -3,7 +3,7 @@ package rest
 import (
 	"net/http"
 	"slices"
-	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
 )
@@ -56,11 +56,16 @@ func (s *Server) table() []route {
 		s.healthRoutes(),
 		s.networkRoutes(),
 		s.nodeRoutes(),
+		s.initRoutes(),
+		s.apiConfigRoutes(),
 		s.addedRoutes(),
 		s.mm5Routes(),
 		s.inspectRoutes(),
+		s.docsRoutes(),
 		s.epochRoutes(),
 		s.adoptRoutes(),
+		s.memberRoutes(),
+		s.eventRoutes(),
 	)
 }
 
@@ -84,12 +89,12 @@ func (s *Server) register(g *gin.Engine) {
 		}
 	}
 	for _, p := range paths {
-		allow := append(slices.Clone(methods[p]), http.MethodOptions)
-		slices.Sort(allow)
+		allow := newAllowed(p, append(methods[p], http.MethodOptions))
+		s.allowed = append(s.allowed, allow)
 		g.Handle(http.MethodOptions, p, s.serve(route{
 			method: http.MethodOptions, path: p, public: public[p], stateless: true,
 			handle: func(c *gin.Context) error {
-				c.Header("Allow", strings.Join(allow, ", "))
+				c.Header("Allow", allow.methods)
 				c.Status(http.StatusOK)
 				return nil
 			},
@@ -100,13 +105,22 @@ func (s *Server) register(g *gin.Engine) {
 // serve is the way of a request that has found its route. The order of refusals
 // is the original's: 401 (or 404 and 405, which find no route), 415, 406, 403.
 func (s *Server) serve(r route) gin.HandlerFunc {
+	audited := r.writes() || r.changes
 	return func(c *gin.Context) {
-		if err := s.pass(c, &r); err != nil {
-			s.fail(c, err)
+		if !audited {
+			s.respond(c, &r)
+			return
 		}
-		if acc := accountOf(c); acc != nil && (r.writes() || r.changes) {
-			s.audit(c, acc)
-		}
+		began, status := time.Now(), http.StatusInternalServerError // unless all goes well
+		defer func() { s.audit.write(c, began, status) }()
+		s.respond(c, &r)
+		status = c.Writer.Status()
+	}
+}
+
+func (s *Server) respond(c *gin.Context, r *route) {
+	if err := s.pass(c, r); err != nil {
+		s.fail(c, err)
 	}
 }
 

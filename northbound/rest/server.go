@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 
 	"github.com/gin-gonic/gin"
+	"golang.org/x/sync/singleflight"
 
 	"kvnet/model/state"
 )
@@ -22,14 +24,24 @@ type Server struct {
 	inspector Inspector
 	epochs    Epochs
 	adopter   Adopter
+	members   Members
+	feed      *feed
 	auth      *authenticator
+	audit     *auditor
 	metrics   *metrics
 	limits    Limits
 	bodies    budget
 	// readers and writers are the places of requests that are worked on.
 	readers, writers chan struct{}
 
+	// lookup resolves the name of an API server, reach connects to one, for all
+	// who ask at the same time.
+	lookup   func(ctx context.Context, name string) ([]netip.Addr, error)
+	reach    func(ctx context.Context, address string) error
+	reaching singleflight.Group
+
 	handler http.Handler
+	allowed []allowed // by path
 	rest    listener
 	stats   listener
 }
@@ -38,6 +50,13 @@ type Server struct {
 type listener struct {
 	net.Listener
 	server *http.Server
+}
+
+func (l listener) serve() error {
+	if l.server.TLSConfig != nil {
+		return l.server.ServeTLS(l.Listener, "", "")
+	}
+	return l.server.Serve(l.Listener)
 }
 
 // New makes a server and opens its ports. Serve must follow, or Close.
@@ -50,20 +69,31 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	secure, err := newTLS(c.TLS, c.Logger)
+	if err != nil {
+		return nil, err
+	}
 	m, err := newMetrics(c.Registry, c.Version)
 	if err != nil {
 		return nil, fmt.Errorf("register the metrics of REST: %w", err)
 	}
 	s := &Server{
-		log: c.Logger, store: c.Store, db: c.DB, inspector: c.Inspector, epochs: c.Epochs, adopter: c.Adopter,
-		auth: auth, metrics: m, limits: c.Limits,
+		log: c.Logger, store: c.Store, db: c.DB, inspector: c.Inspector, epochs: c.Epochs, adopter: c.Adopter, members: c.Members,
+		auth: auth, audit: newAuditor(c.Logger), metrics: m, limits: c.Limits,
+		feed:    newFeed(c.DB, c.Limits.Events, m, c.Logger),
 		bodies:  budget{limit: c.Limits.Bodies},
 		readers: make(chan struct{}, c.Limits.Concurrent),
 		writers: make(chan struct{}, c.Limits.Concurrent),
+		lookup:  lookupIPv4,
+		reach:   connects,
 	}
 	s.handler = s.engine()
 	if s.rest, err = s.listen(c.Listen, s.handler); err != nil {
 		return nil, fmt.Errorf("listen for REST on %s: %w", c.Listen, err)
+	}
+	if s.rest.server.TLSConfig = secure; secure == nil && !isLoopback(c.Listen) {
+		s.log.Warn("REST speaks HTTP on an address that others can reach: passwords pass in clear; "+
+			"give a certificate and its key (--rest-tls-cert, --rest-tls-key)", "listen", c.Listen)
 	}
 	if c.MetricsListen != "-" {
 		if s.stats, err = s.listen(c.MetricsListen, metricsHandler(c.Registry)); err != nil {
@@ -131,9 +161,13 @@ func (s *Server) Serve(ctx context.Context) error {
 			all = append(all, l)
 		}
 	}
+	// The streams of events end with the feed, before requests are waited for.
+	feeding, stopFeed := context.WithCancel(ctx)
+	defer stopFeed()
+	go s.feed.run(feeding)
 	ended := make(chan error, len(all))
 	for _, l := range all {
-		go func() { ended <- l.server.Serve(l.Listener) }()
+		go func() { ended <- l.serve() }()
 	}
 	var err error
 	left := len(all)
@@ -142,6 +176,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	case err = <-ended:
 		left--
 	}
+	stopFeed()
+	<-s.feed.done
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.limits.Shutdown)
 	defer cancel()
 	for _, l := range all {
@@ -182,15 +218,16 @@ func (s *Server) notFound(c *gin.Context) {
 	s.fail(c, refuse(http.StatusNotFound, "HTTP 404 Not Found: there is nothing at %s", shown(c.Request.URL.Path)))
 }
 
-// methodNotAllowed answers methods that a path doesn't know. gin has set Allow.
+// methodNotAllowed answers methods that a path doesn't know.
 func (s *Server) methodNotAllowed(c *gin.Context) {
 	if err := s.authenticateUnknown(c); err != nil {
 		c.Writer.Header().Del("Allow")
 		s.fail(c, err)
 		return
 	}
-	s.fail(c, refuse(http.StatusMethodNotAllowed, "HTTP 405 Method Not Allowed: %s knows only %s",
-		shown(c.Request.URL.Path), c.Writer.Header().Get("Allow")))
+	allow := s.allow(c.Request.URL.EscapedPath())
+	c.Header("Allow", allow)
+	s.fail(c, refuse(http.StatusMethodNotAllowed, "HTTP 405 Method Not Allowed: %s knows only %s", shown(c.Request.URL.Path), allow))
 }
 
 // authenticateUnknown asks for credentials also where there is no call, as ONOS

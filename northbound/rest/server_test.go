@@ -152,7 +152,11 @@ func TestEveryCallAnswersHeadAndOptions(t *testing.T) {
 		want := append([]string{"OPTIONS"}, known...)
 		if slices.Contains(known, "GET") {
 			want = append(want, "HEAD")
-			get, head := l.call("GET", real, ""), l.call("HEAD", real, "")
+			head := l.call("HEAD", real, "")
+			get := head
+			if path != ownPath+"/events" { // an answer without end
+				get = l.call("GET", real, "")
+			}
 			if head.status != get.status || len(head.body) != 0 || head.header.Get("Content-Type") != get.header.Get("Content-Type") {
 				t.Errorf("HEAD %s: %d %v, GET: %d %v", real, head.status, head.header, get.status, get.header)
 			}

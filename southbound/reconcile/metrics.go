@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -60,6 +61,7 @@ func (m *Metrics) bundle(d time.Duration) { m.bundles.Observe(d.Seconds()) }
 
 var (
 	rulesDesc     = prometheus.NewDesc("kvnet_rules", "Rules of kvnet's that a switch holds.", []string{"switch"}, nil)
+	tablesDesc    = prometheus.NewDesc("kvnet_table_rules", "Rules of kvnet's that a switch holds, by table.", []string{"switch", "table"}, nil)
 	groupsDesc    = prometheus.NewDesc("kvnet_groups", "Groups of kvnet's that a switch holds.", []string{"switch"}, nil)
 	conflictsDesc = prometheus.NewDesc("kvnet_conflicts", "Claims that lose against the claim of another owner for the same rule.", []string{"switch"}, nil)
 	waitingDesc   = prometheus.NewDesc("kvnet_waiting_owners", "Owners that wait for something before all their rules exist.", nil, nil)
@@ -68,6 +70,7 @@ var (
 // Describe implements prometheus.Collector.
 func (e *Engine) Describe(ch chan<- *prometheus.Desc) {
 	ch <- rulesDesc
+	ch <- tablesDesc
 	ch <- groupsDesc
 	ch <- conflictsDesc
 	ch <- waitingDesc
@@ -77,9 +80,12 @@ func (e *Engine) Describe(ch chan<- *prometheus.Desc) {
 func (e *Engine) Collect(ch chan<- prometheus.Metric) {
 	for _, t := range e.sorted() {
 		t.mu.Lock()
-		rules, groups, conflicts := t.installed, t.groupsIn, t.conflicts
+		rules, groups, conflicts, tables := t.installed, t.groupsIn, t.conflicts, t.tables()
 		t.mu.Unlock()
 		d := t.dpid.String()
+		for table, n := range tables {
+			ch <- prometheus.MustNewConstMetric(tablesDesc, prometheus.GaugeValue, float64(n), d, strconv.Itoa(int(table)))
+		}
 		ch <- prometheus.MustNewConstMetric(rulesDesc, prometheus.GaugeValue, float64(rules), d)
 		ch <- prometheus.MustNewConstMetric(groupsDesc, prometheus.GaugeValue, float64(groups), d)
 		ch <- prometheus.MustNewConstMetric(conflictsDesc, prometheus.GaugeValue, float64(conflicts), d)
@@ -88,4 +94,15 @@ func (e *Engine) Collect(ch chan<- prometheus.Metric) {
 	waiting := len(e.waiting)
 	e.mu.Unlock()
 	ch <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(waiting))
+}
+
+// tables counts the rules that the switch holds by table; called with t.mu held.
+func (t *target) tables() map[uint8]int {
+	out := map[uint8]int{}
+	t.all(func(c *cell) {
+		if c.have {
+			out[c.key.Table]++
+		}
+	})
+	return out
 }

@@ -1,0 +1,51 @@
+package rest
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+)
+
+// Members tells who is in the cluster. It must not block.
+type Members interface {
+	Members() []Member
+}
+
+// Member is a server of the cluster in the answer of GET /kvnet/v1/members.
+type Member struct {
+	Name string `json:"name"`
+	// Address is host:port, by which other servers reach this one.
+	Address string `json:"address"`
+	// State is alive, or what the cluster thinks of a server that doesn't answer.
+	State  string `json:"state"`
+	Leader bool   `json:"leader"`
+	// Term is the newest term that the member knows.
+	Term    uint32 `json:"term"`
+	Version string `json:"version"`
+	// Lag is by how many revisions of the store the member's snapshot is behind.
+	Lag int64 `json:"lag"`
+}
+
+func (s *Server) memberRoutes() []route {
+	if s.members == nil {
+		return nil
+	}
+	return []route{{method: http.MethodGet, path: ownPath + "/members", output: true, stateless: true, handle: s.listMembers}}
+}
+
+// listMembers lists the servers of the cluster.
+//
+// @ID      listMembers
+// @Summary Servers of the cluster
+// @Tags    inspection
+// @Produce json
+// @Success 200 {object} object{members=[]Member} "the servers"
+// @x-added true
+// @Router  /kvnet/v1/members [get]
+func (s *Server) listMembers(c *gin.Context) error {
+	list := s.members.Members()
+	if list == nil {
+		list = []Member{}
+	}
+	return answer(c, http.StatusOK, map[string]any{"members": list})
+}
