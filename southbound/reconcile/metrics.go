@@ -101,7 +101,7 @@ func (t *target) tables() map[uint8]int {
 	out := map[uint8]int{}
 	t.all(func(c *cell) {
 		if c.have {
-			out[c.key.Table]++
+			out[c.key.table]++
 		}
 	})
 	return out
