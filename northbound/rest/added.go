@@ -195,7 +195,7 @@ func (s *Server) createAdded(c *gin.Context, r *resource) error {
 		return err
 	}
 	about(c, o.key())
-	ctx, cancel := storeContext(c)
+	ctx, cancel := s.storeContext(c)
 	defer cancel()
 	rev, err := s.store.Create(ctx, o.apply(nil))
 	if errors.Is(err, store.ErrExists) {
@@ -222,7 +222,7 @@ func (s *Server) updateAdded(c *gin.Context, r *resource) error {
 	if o.key() != key {
 		return badRequest("%s %q is not %q of the path", r.keyName, shown(o.key()), shown(key))
 	}
-	ctx, cancel := storeContext(c)
+	ctx, cancel := s.storeContext(c)
 	defer cancel()
 	rev, err := s.store.Update(ctx, r.kind, key, func(old model.Object) (model.Object, error) {
 		return o.apply(old), nil
@@ -243,7 +243,7 @@ func (s *Server) deleteAdded(c *gin.Context, r *resource) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := storeContext(c)
+	ctx, cancel := s.storeContext(c)
 	defer cancel()
 	rev, err := s.store.Delete(ctx, r.kind, key)
 	switch {

@@ -84,7 +84,7 @@ func (s *Server) createAPIConfig(c *gin.Context) error {
 	}
 	config := body.apply(nil).(*model.APIConfig)
 	warning := s.resolveAPIServer(c.Request.Context(), config)
-	ctx, cancel := storeContext(c)
+	ctx, cancel := s.storeContext(c)
 	defer cancel()
 	rev, err := s.store.Create(ctx, config)
 	if errors.Is(err, store.ErrExists) {
@@ -141,7 +141,7 @@ func (s *Server) deleteAPIConfig(c *gin.Context) error {
 		return err
 	}
 	endpoint = strings.TrimPrefix(endpoint, "/")
-	ctx, cancel := storeContext(c)
+	ctx, cancel := s.storeContext(c)
 	defer cancel()
 	rev, err := s.removeAPIConfig(ctx, endpoint)
 	var other *otherEndpointError

@@ -81,6 +81,8 @@ type Limits struct {
 	Response time.Duration
 	// Idle is how long a connection without a request is kept. Default 120 s.
 	Idle time.Duration
+	// Store is how long a call of the store may take. Default 5 s.
+	Store time.Duration
 	// OwnWrite is how long a write waits until this server can read it.
 	// Default 2 s.
 	OwnWrite time.Duration
@@ -119,6 +121,7 @@ func (c Config) withDefaults() (Config, error) {
 	l.Request = cmp.Or(l.Request, 60*time.Second)
 	l.Response = cmp.Or(l.Response, 90*time.Second)
 	l.Idle = cmp.Or(l.Idle, 120*time.Second)
+	l.Store = cmp.Or(l.Store, 5*time.Second)
 	l.OwnWrite = cmp.Or(l.OwnWrite, 2*time.Second)
 	l.Sync = cmp.Or(l.Sync, 15*time.Second)
 	l.Events = l.Events.withDefaults()

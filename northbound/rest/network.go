@@ -103,7 +103,7 @@ func (s *Server) createNetwork(c *gin.Context) error {
 		return err
 	}
 	about(c, n.key())
-	ctx, cancel := storeContext(c)
+	ctx, cancel := s.storeContext(c)
 	defer cancel()
 	rev, err := s.store.Create(ctx, n.apply(nil))
 	if errors.Is(err, store.ErrExists) {
@@ -145,7 +145,7 @@ func (s *Server) updateNetwork(c *gin.Context) error {
 	if n.key() != id {
 		return badRequest("Invalid networkId in network update request: networkId %q is not %q of the path", shown(n.key()), shown(id))
 	}
-	ctx, cancel := storeContext(c)
+	ctx, cancel := s.storeContext(c)
 	defer cancel()
 	rev, err := s.store.Update(ctx, model.KindNetwork, id, func(old model.Object) (model.Object, error) {
 		return n.apply(old), nil
@@ -178,7 +178,7 @@ func (s *Server) deleteNetwork(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := storeContext(c)
+	ctx, cancel := s.storeContext(c)
 	defer cancel()
 	rev, err := s.store.Delete(ctx, model.KindNetwork, id)
 	if errors.Is(err, store.ErrNotFound) {

@@ -202,7 +202,7 @@ const putAttempts = 5
 
 // putNodes plans a write of several nodes from the snapshot and carries it out.
 func (s *Server) putNodes(c *gin.Context, plan func(state.Snapshot) ([]store.Write, error)) (int64, error) {
-	ctx, cancel := storeContext(c)
+	ctx, cancel := s.storeContext(c)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
 		db := s.db.Snapshot()
@@ -289,7 +289,7 @@ func (s *Server) deleteNode(c *gin.Context) error {
 		c.Header("Allow", "GET, HEAD, OPTIONS")
 		return refuse(http.StatusMethodNotAllowed, "HTTP 405 Method Not Allowed: a node of this name can't be deleted")
 	}
-	ctx, cancel := storeContext(c)
+	ctx, cancel := s.storeContext(c)
 	defer cancel()
 	rev, err := s.store.Delete(ctx, model.KindNode, host)
 	if errors.Is(err, store.ErrNotFound) {

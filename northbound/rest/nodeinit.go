@@ -45,7 +45,7 @@ func (s *Server) initNode(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := storeContext(c)
+	ctx, cancel := s.storeContext(c)
 	defer cancel()
 	_, rev, err := s.requestInit(ctx, host)
 	if errors.Is(err, store.ErrNotFound) {
@@ -86,7 +86,7 @@ func (s *Server) initIncomplete(c *gin.Context) error {
 }
 
 func (s *Server) initNodes(c *gin.Context, pick func(model.NodeState) bool) error {
-	ctx, cancel := storeContext(c)
+	ctx, cancel := s.storeContext(c)
 	defer cancel()
 	_, rev, err := s.requestInits(ctx, pick)
 	if err != nil {
@@ -157,7 +157,7 @@ func (s *Server) syncRules(c *gin.Context) error {
 		return err
 	}
 	defer release(c)
-	ctx, cancel := storeContext(c)
+	ctx, cancel := s.storeContext(c)
 	defer cancel()
 	requests, rev, err := s.requestInits(ctx, func(st model.NodeState) bool { return st == model.NodeComplete })
 	if err != nil {

@@ -36,7 +36,7 @@ func TestAThousandParallelPosts(t *testing.T) {
 		for _, ids := range []int{requests, 50, 1} {
 			t.Run(fmt.Sprintf("%s with %d ids", c.what, ids), func(t *testing.T) {
 				// A slow machine is no reason to turn clients away.
-				l := newLab(t, func(c *Config) { c.Limits.Wait = time.Minute })
+				l := newLab(t, func(c *Config) { c.Limits.Wait, c.Limits.Store = time.Minute, time.Minute })
 				var mu sync.Mutex
 				created := map[int][]int{} // id: writers with 201
 				start := make(chan struct{})

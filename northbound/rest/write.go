@@ -4,20 +4,16 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"kvnet/cluster/store"
 )
 
-// storeTimeout bounds a call of the store.
-const storeTimeout = 5 * time.Second
-
 // storeContext is the context of a write. A write that has begun isn't given up
 // when its client goes away: its outcome is known to the log then.
-func storeContext(c *gin.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(c.Request.Context()), storeTimeout)
+func (s *Server) storeContext(c *gin.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(c.Request.Context()), s.limits.Store)
 }
 
 // settle waits until this server can read what was written at the revision, so
