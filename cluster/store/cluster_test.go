@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -450,40 +449,4 @@ func TestDataThatIsGoneIsToldOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantErr(t, openErr(t, c), ErrDamaged)
-}
-
-func TestAWriteWaitsThroughAnElection(t *testing.T) {
-	t.Parallel()
-	fs := openAll(t, planned(t, "a", "b", "c"))
-	n := leader(t, fs)
-	stop := make(chan struct{})
-	var writer sync.WaitGroup
-	for m, f := range fs {
-		if m != n {
-			writer.Go(func() {
-				for i := 0; ; i++ {
-					select {
-					case <-stop:
-						return
-					default:
-					}
-					c, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-					// One that was on its way to the old leader may be lost.
-					_, err := f.Create(c, network(fmt.Sprintf("%s-%d", m, i)))
-					if err != nil && !errors.Is(err, ErrUnavailable) {
-						t.Errorf("%s: %v", m, err)
-					}
-					if dropped(err) {
-						t.Errorf("%s: not tried again: %v", m, err)
-					}
-					cancel()
-				}
-			})
-		}
-	}
-	fs[n].close()
-	delete(fs, n)
-	leader(t, fs)
-	close(stop)
-	writer.Wait()
 }

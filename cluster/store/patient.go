@@ -31,9 +31,18 @@ func newClient(server *etcdserver.EtcdServer, patience time.Duration) *clientv3.
 	return c
 }
 
+// election tells of the engine's leader. *etcdserver.EtcdServer implements it.
+type election interface {
+	// Lead is the id of the leader, or raft.None.
+	Lead() uint64
+	// LeaderChangedNotify is closed when there is another leader.
+	LeaderChangedNotify() <-chan struct{}
+}
+
+// patientKV is a client that waits for a leader.
 type patientKV struct {
 	pb.KVClient
-	server   *etcdserver.EtcdServer
+	server   election
 	patience time.Duration
 }
 
