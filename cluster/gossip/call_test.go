@@ -101,6 +101,9 @@ func TestCallsBounded(t *testing.T) {
 			})
 		}
 		wg.Wait()
+		mu.Lock()
+		most := most
+		mu.Unlock()
 		if busy != 10 || most != workers || done == 0 {
 			t.Errorf("%d were busy, %d done, %d at a time", busy, done, most)
 		}
