@@ -13,6 +13,14 @@ const (
 	maxTroubles = 256
 )
 
+// notice is something to log, away from memberlist's callbacks.
+type notice struct {
+	level slog.Level
+	key   string // what is the same is said once in a while
+	text  string
+	args  []any
+}
+
 // announce logs changes of the view and what the callbacks noticed, and tells
 // the observer. Callbacks hold memberlist's locks, so they can't do it.
 func (g *Gossip) announce() {

@@ -101,8 +101,11 @@ func TestCallsBounded(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if busy != 10 || most != workers || done == 0 {
-			t.Errorf("%d were busy, %d done, %d at a time", busy, done, most)
+		mu.Lock()
+		peak := most
+		mu.Unlock()
+		if busy != 10 || peak != workers || done == 0 {
+			t.Errorf("%d were busy, %d done, %d at a time", busy, done, peak)
 		}
 		time.Sleep(time.Minute) // virtual
 		if _, err := n1.Call(t.Context(), "n2", "slow", nil); err != nil {

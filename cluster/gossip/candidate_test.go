@@ -3,6 +3,7 @@ package gossip
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 )
@@ -98,20 +99,26 @@ func TestRecordedLeaderChanges(t *testing.T) {
 		n1 := w.start(1, cluster("x"))
 		n2 := w.start(2, cluster("x"), join(1))
 		n1.sees("n1 n2")
+		var mu sync.Mutex
 		name, changed := "n2", make(chan struct{})
 		done := make(chan error, 1)
 		go func() {
-			done <- n1.Stand(t.Context(), func() (string, <-chan struct{}) { return name, changed }, func() int { return 2 })
+			done <- n1.Stand(t.Context(), func() (string, <-chan struct{}) {
+				mu.Lock()
+				defer mu.Unlock()
+				return name, changed
+			}, func() int { return 2 })
 		}()
 		select {
-		case <-done:
-			t.Fatal("n1 stands beside the recorded leader")
+		case err := <-done:
+			t.Fatalf("n1 stands beside the recorded leader: %v", err)
 		case <-time.After(time.Minute):
 		}
 		n2.keeps("n1 n2", time.Second)
-		old := changed
+		mu.Lock()
+		close(changed)
 		name, changed = "gone", make(chan struct{})
-		close(old)
+		mu.Unlock()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-var seeds = flag.Int("seeds", 4, "number of runs of TestFoundingUnderFaults")
+var seeds = flag.Int("seeds", 15, "number of runs of TestFoundingUnderFaults")
 
 // TestFoundingUnderFaults lets five servers, of which three are to found a
 // cluster, start, die at any point and lose each other, and looks that no two

@@ -5,10 +5,8 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"log"
-	"log/slog"
 	"net"
 	"net/netip"
 	"strconv"
@@ -171,87 +169,6 @@ func (g *Gossip) Changes() <-chan struct{} {
 	return changed
 }
 
-// ClusterID is the id of the cluster that this server belongs to, or empty.
-func (g *Gossip) ClusterID() string { return g.meta().ClusterID }
-
-func (g *Gossip) meta() Meta {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.own
-}
-
-// SetCluster says which cluster this server belongs to from now on, once it is
-// in one. A server never changes its cluster.
-func (g *Gossip) SetCluster(id string) error {
-	for _, m := range alive(g.Members()) {
-		if m.Name != g.c.Name && m.Meta.ClusterID != "" && m.Meta.ClusterID != id {
-			return fmt.Errorf("set the cluster %q: the live member %q belongs to the cluster %q", id, m.Name, m.Meta.ClusterID)
-		}
-	}
-	return g.setMeta(func(m *Meta) error {
-		if m.ClusterID != "" && m.ClusterID != id || id == "" {
-			return fmt.Errorf("set the cluster %q: this server belongs to the cluster %q", id, m.ClusterID)
-		}
-		m.ClusterID = id
-		return nil
-	})
-}
-
-// UpdateMeta changes what the others know of this server. f must not change
-// ClusterID and Instance.
-func (g *Gossip) UpdateMeta(f func(m *Meta)) error {
-	return g.setMeta(func(m *Meta) error {
-		id, instance := m.ClusterID, m.Instance
-		f(m)
-		m.ClusterID, m.Instance = id, instance
-		return nil
-	})
-}
-
-func (g *Gossip) setMeta(f func(m *Meta) error) error {
-	g.mu.Lock()
-	m := g.own
-	err := f(&m)
-	if err == nil {
-		_, err = m.encode()
-	}
-	same := m == g.own
-	if err == nil {
-		g.own = m
-	}
-	g.mu.Unlock()
-	if err != nil {
-		return fmt.Errorf("gossip metadata: %w", err)
-	}
-	if same {
-		return nil
-	}
-	if g.closing.Err() != nil {
-		return ErrClosed
-	}
-	for range 3 {
-		if g.publish() {
-			break
-		}
-	}
-	return nil // if the others don't know yet, keepJoined tells them
-}
-
-// publish tells the others what they shall know of this server. It returns true
-// if nothing is left to tell: memberlist loses an update that coincides with an
-// objection to a rumour of this server's death.
-func (g *Gossip) publish() bool {
-	told := func() bool {
-		m, _ := g.view.get(g.c.Name)
-		return m.Meta == g.meta()
-	}
-	if !told() {
-		// A timeout means only that the news is still on its way.
-		_ = g.ml.UpdateNode(4 * g.gossipInterval)
-	}
-	return told()
-}
-
 // SetSize says how many servers the cluster has, so that missing ones are looked
 // for.
 func (g *Gossip) SetSize(n int) {
@@ -292,71 +209,4 @@ func node(m Member) (*memberlist.Node, error) {
 		return nil, fmt.Errorf("address of member %q: %w", m.Name, err)
 	}
 	return &memberlist.Node{Name: m.Name, Addr: a.Addr().AsSlice(), Port: a.Port()}, nil
-}
-
-// closeTime bounds Close if its context doesn't.
-const closeTime = 2 * time.Second
-
-// Close takes leave of the others and ends everything. It returns early when ctx
-// ends, or after two seconds; what is left then ends by itself soon.
-func (g *Gossip) Close(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, closeTime)
-	defer cancel()
-	g.once.Do(func() {
-		go func() {
-			defer close(g.closed)
-			g.leave()
-			g.shutdown()
-		}()
-	})
-	select {
-	case <-g.closed:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("close the gossip: %w", context.Cause(ctx))
-	}
-}
-
-// leave tells the others that this server goes.
-func (g *Gossip) leave() {
-	bye, _ := frame{kind: frameLeave, from: g.c.Name, instance: g.id.instance}.encode()
-	var told sync.WaitGroup
-	for _, m := range alive(g.Members()) {
-		n, err := node(m)
-		if m.Name == g.c.Name || err != nil {
-			continue
-		}
-		// A packet is there at once, a stream is there for sure.
-		_ = g.ml.SendBestEffort(n, bye)
-		told.Go(func() { _ = g.ml.SendReliable(n, bye) })
-	}
-	// What memberlist says of it to others is no matter of waiting: the members
-	// have been told already.
-	_ = g.ml.Leave(2 * g.gossipInterval)
-	done := make(chan struct{})
-	go func() {
-		told.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-time.After(2 * g.gossipInterval): // somebody doesn't listen; shutdown ends the streams
-	}
-}
-
-// shutdown ends everything without a word to the others.
-func (g *Gossip) shutdown() {
-	g.stop(ErrClosed)
-	if err := g.ml.Shutdown(); err != nil && !errors.Is(err, net.ErrClosed) {
-		g.c.Logger.Warn("the gossip has not been closed properly", "err", err)
-	}
-	g.wg.Wait()
-}
-
-// notice is something to log, away from memberlist's callbacks.
-type notice struct {
-	level slog.Level
-	key   string // what is the same is said once in a while
-	text  string
-	args  []any
 }

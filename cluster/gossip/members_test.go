@@ -142,6 +142,22 @@ func TestDroppedSession(t *testing.T) {
 	})
 }
 
+// TestSilentAfterSession: where nothing answers, the end of a session proves
+// nothing. Whether the member has failed is left to the probes, which don't run
+// here.
+func TestSilentAfterSession(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		n1, n2 := w.start(1, noProbes), w.start(2, noProbes, join(1))
+		n1.sees("n1 n2")
+		n1.hasSessions(1)
+		n2.hasSessions(1)
+		w.net.partition(true, addr(1), addr(2))
+		n2.host.drop()
+		n1.keeps("n1 n2", time.Minute)
+		n2.keeps("n1 n2", time.Second)
+	})
+}
+
 // TestDeathBySessionOnly shows that a dead process is found without probes.
 func TestDeathBySessionOnly(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

@@ -3,15 +3,64 @@ package gossip
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
+	"os"
+	"os/exec"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if at := os.Getenv("GOSSIP_TEST_JOIN"); at != "" {
+		child(at)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// child is a server in a process of its own, which ends with its standard input.
+func child(at string) {
+	_, err := Start(context.Background(), Config{
+		Name: "child", Listen: "127.0.0.1:0", Key: testKey, Join: []string{at}, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// TestKill kills a process. Without the sessions its death would be seen after
+// seconds, with the timing for a LAN.
+func TestKill(t *testing.T) {
+	n1 := real(t, "n1", func(c *Config) { c.Preset = LAN })
+	n2 := real(t, "n2", joinAt(n1.Address()), func(c *Config) { c.Preset = LAN })
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "GOSSIP_TEST_JOIN="+n1.Address())
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill() }()
+	for _, s := range []*server{n1, n2} {
+		s.sees("child n1 n2")
+		s.hasSessions(2)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("seen after %s and %s more", n1.sees("childx n1 n2"), n2.sees("childx n1 n2"))
+	_ = cmd.Wait()
+}
 
 // real starts a server with sockets on loopback.
 func real(t *testing.T, name string, change ...func(c *Config)) *server {

@@ -399,14 +399,12 @@ func TestAMemberFarBehindCatchesUp(t *testing.T) {
 	}
 	a := fs[leader(t, fs)]
 	a.at(a.Create(ctx(t), network("gone")))
-	var rev int64
-	var err error
 	for i := range 300 {
-		if rev, err = a.Create(ctx(t), network(fmt.Sprint(i))); err != nil {
+		if _, err := a.Create(ctx(t), network(fmt.Sprint(i))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	rev, err = a.Delete(ctx(t), model.KindNetwork, "gone")
+	rev, err := a.Delete(ctx(t), model.KindNetwork, "gone")
 	a.at(rev, err)
 	if _, err := a.client.Compact(ctx(t), rev); err != nil {
 		t.Fatal(err)

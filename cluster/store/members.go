@@ -85,7 +85,7 @@ func (s *Store) members(ctx context.Context, opts ...clientv3.OpOption) ([]Membe
 		}
 		out = append(out, x)
 	}
-	slices.SortFunc(out, func(a, b Member) int { return compareMembers(a, b) })
+	slices.SortFunc(out, compareMembers)
 	return out, nil
 }
 

@@ -109,7 +109,7 @@ func (k patientKV) underOneLeader(ctx context.Context, f func(context.Context) e
 		}
 	}()
 	err := f(ctx)
-	if err != nil && context.Cause(ctx) == errLeaderGone {
+	if err != nil && errors.Is(context.Cause(ctx), errLeaderGone) {
 		return errLeaderGone
 	}
 	return err

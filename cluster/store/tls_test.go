@@ -121,8 +121,11 @@ func TestMembersSpeakTLSWithTheirOwnCA(t *testing.T) {
 		}
 		tr.CloseIdleConnections()
 	}
-	if resp, err := http.Get("http://" + cs["a"].Listen + "/members"); err == nil && resp.StatusCode == http.StatusOK {
-		t.Errorf("without TLS: %s", resp.Status)
+	if resp, err := http.Get("http://" + cs["a"].Listen + "/members"); err == nil {
+		if resp.StatusCode == http.StatusOK {
+			t.Errorf("without TLS: %s", resp.Status)
+		}
+		_ = resp.Body.Close()
 	}
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 
