@@ -45,12 +45,12 @@ func TestNobodyLeadsAfterTheLease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.set(store.Term{Term: 1}, true, time.Now())
+	l.set(store.Term{Term: 1}, true, time.Now().Add(time.Minute))
 	if _, ok := l.Term(); !ok {
 		t.Error("doesn't lead during the lease")
 	}
 	// As if the process had been stopped: nothing has noticed yet.
-	l.set(store.Term{Term: 1}, true, time.Now().Add(-time.Minute))
+	l.set(store.Term{Term: 1}, true, time.Now())
 	if _, ok := l.Term(); ok {
 		t.Error("leads after the lease")
 	}

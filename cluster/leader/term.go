@@ -47,6 +47,9 @@ type LeadershipConfig struct {
 	Patience time.Duration
 	// Attempt is the deadline of one attempt to take a term. Default Patience.
 	Attempt time.Duration
+	// Timing tells CheckInterval and Patience anew whenever the store was asked,
+	// for a cluster that grows or shrinks. nil: they stay as they are.
+	Timing func() (checkInterval, patience time.Duration)
 	// Logger gets changes of leadership. Default slog.Default().
 	Logger *slog.Logger
 }
@@ -182,24 +185,23 @@ var errRenew = errors.New("a later term is wanted")
 // clock, also while the store is being asked and doesn't answer.
 func (l *Leadership) lead(ctx context.Context, t store.Term, confirmed time.Time) (why error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	lease := time.AfterFunc(time.Until(confirmed.Add(l.c.Patience)), func() {
-		cancel(fmt.Errorf("%w: %s", errLease, l.c.Patience))
-	})
+	interval, patience := l.timing()
+	lease := time.AfterFunc(time.Until(confirmed.Add(patience)), func() { cancel(errLease) })
 	defer lease.Stop()
-	l.set(t, true, confirmed)
+	l.set(t, true, confirmed.Add(patience))
 	l.c.Logger.Info("this server leads", "term", t.Term, "epoch", t.Epoch)
 	if l.c.OnElected != nil {
 		l.c.OnElected(ctx, t)
 	}
 	defer func() {
-		l.set(t, false, confirmed)
+		l.set(t, false, time.Time{})
 		cancel(why)
 		if l.c.OnLost != nil {
 			l.c.OnLost(t)
 		}
 	}()
-	tick := time.NewTicker(l.c.CheckInterval)
-	defer tick.Stop()
+	check := time.NewTimer(interval)
+	defer check.Stop()
 	var last error // of the store
 	for {
 		seen, changed := l.c.Store.Leader()
@@ -213,7 +215,9 @@ func (l *Leadership) lead(ctx context.Context, t store.Term, confirmed time.Time
 		case <-l.renew:
 			return errRenew
 		case <-changed:
-		case <-tick.C:
+		case <-check.C:
+			interval, patience = l.timing()
+			check.Reset(interval)
 			// The answer tells about some moment after the question.
 			asked := time.Now()
 			now, err := l.c.Store.CurrentTerm(ctx)
@@ -225,8 +229,8 @@ func (l *Leadership) lead(ctx context.Context, t store.Term, confirmed time.Time
 			case !lease.Stop():
 				return errLease // it ended while the answer was on its way
 			default:
-				l.set(t, true, asked)
-				lease.Reset(time.Until(asked.Add(l.c.Patience)))
+				l.set(t, true, asked.Add(patience))
+				lease.Reset(time.Until(asked.Add(patience)))
 			}
 		}
 	}
@@ -241,10 +245,18 @@ func ended(ctx context.Context, last error) error {
 	return why
 }
 
-func (l *Leadership) set(t store.Term, held bool, confirmed time.Time) {
+// timing is how often to ask, and for how long a term is held after an answer.
+func (l *Leadership) timing() (interval, patience time.Duration) {
+	if l.c.Timing != nil {
+		return l.c.Timing()
+	}
+	return l.c.CheckInterval, l.c.Patience
+}
+
+func (l *Leadership) set(t store.Term, held bool, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.term, l.held, l.until = t, held, confirmed.Add(l.c.Patience)
+	l.term, l.held, l.until = t, held, until
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {

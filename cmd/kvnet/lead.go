@@ -44,9 +44,11 @@ func (s *server) work(ctx context.Context, t store.Term) error {
 	g.Go(func() error { return prober.Run(ctx) })
 	g.Go(func() error { return counters.Run(ctx) })
 	g.Go(func() error { return s.watchStale(ctx, t) })
-	s.of.SetRole(openflow.Role{Master: true, Generation: t.Generation()})
+	g.Go(func() error { return s.watchReach(ctx, t) })
+	g.Go(func() error { s.store.KeepAway(ctx); return nil })
+	s.askMaster(t)
 	err := g.Wait()
-	s.of.SetRole(openflow.Role{Generation: t.Generation()})
+	s.askSlave(t, true)
 	return err
 }
 

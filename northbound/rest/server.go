@@ -22,6 +22,7 @@ type Server struct {
 	store     Store
 	db        *state.DB
 	inspector Inspector
+	waiting   func() string
 	epochs    Epochs
 	adopter   Adopter
 	members   Members
@@ -78,7 +79,7 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("register the metrics of REST: %w", err)
 	}
 	s := &Server{
-		log: c.Logger, store: c.Store, db: c.DB, inspector: c.Inspector, epochs: c.Epochs, adopter: c.Adopter, members: c.Members,
+		log: c.Logger, store: c.Store, db: c.DB, waiting: c.Waiting, inspector: c.Inspector, epochs: c.Epochs, adopter: c.Adopter, members: c.Members,
 		auth: auth, audit: newAuditor(c.Logger), metrics: m, limits: c.Limits,
 		feed:    newFeed(c.DB, c.Limits.Events, m, c.Logger),
 		bodies:  budget{limit: c.Limits.Bodies},
