@@ -1,0 +1,242 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"time"
+
+	"kvnet/integration/lab"
+	"kvnet/integration/probe"
+	"kvnet/integration/server"
+)
+
+// The workload: a network of VMs behind router r1, which translates addresses
+// on gw1, and a balancer of two of them with a floating IP.
+const (
+	Router     = "r1"
+	Balancer   = "web"
+	Network    = "flat1"
+	VIP        = "192.168.10.250"
+	RouterIP   = "172.16.0.100"
+	BalancerIP = "172.16.0.150"
+)
+
+// VM is a machine of the workload.
+type VM struct{ Name, MAC, IP string }
+
+// VMs are the machines of the workload, all on worker w1. The first two are the
+// balancer's members; the third is there for new work.
+var VMs = []VM{
+	{"vm1", "fa:16:3e:00:00:11", "192.168.10.11"},
+	{"vm2", "fa:16:3e:00:00:12", "192.168.10.12"},
+	{"vm3", "fa:16:3e:00:00:13", "192.168.10.13"},
+}
+
+var (
+	internet = netip.MustParseAddr(lab.InternetIP)
+	outside  = netip.AddrPortFrom(internet, 443)
+	floating = netip.MustParseAddrPort(BalancerIP + ":80")
+)
+
+// World is a cluster with a workload and the services that traffic needs.
+type World struct {
+	*Cluster
+	services []*probe.Service
+}
+
+// LabConfig is the lab of a World: six switches with a controller.
+var LabConfig = lab.FlatConfig{Workers: 1, Gateways: 2}
+
+// NewWorld builds the lab with the VMs and their services, and the management
+// network. There are no servers yet.
+func NewWorld(ctx context.Context, c Config) (w *World, err error) {
+	l, err := lab.NewFlat(ctx, LabConfig)
+	if err != nil {
+		return nil, err
+	}
+	w = &World{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.close(), l.Close())
+			w = nil
+		}
+	}()
+	if w.Cluster, err = New(ctx, l, c); err != nil {
+		return w, err
+	}
+	for _, v := range VMs {
+		if _, err := l.AddVM(ctx, lab.Worker(1), lab.HostConfig{Name: v.Name, MAC: v.MAC, Address: v.IP + "/24", Gateway: "192.168.10.1"}); err != nil {
+			return w, err
+		}
+		if err := w.serve(v.Name, netip.MustParseAddrPort(v.IP+":80"), false); err != nil {
+			return w, err
+		}
+	}
+	return w, errors.Join(w.serve(lab.External, outside, false), w.serve(lab.External, outside, true))
+}
+
+func (w *World) serve(host string, at netip.AddrPort, udp bool) error {
+	start := probe.ServeTCP
+	if udp {
+		start = probe.ServeUDP
+	}
+	s, err := start(w.Host(host).NS, at)
+	if err == nil {
+		w.services = append(w.services, s)
+	}
+	return err
+}
+
+// close ends services and servers.
+func (w *World) close() error {
+	var errs []error
+	if w.Cluster != nil {
+		errs = append(errs, w.Cluster.Close())
+	}
+	for _, s := range w.services {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Close stops and removes everything.
+func (w *World) Close() error { return errors.Join(w.close(), w.Flat.Close()) }
+
+// Write is a request that a user makes.
+type Write struct {
+	Method, Path string
+	Body         any
+}
+
+// Workload are the requests that make the workload.
+func (w *World) Workload() []Write {
+	post := func(path string, body any) Write {
+		return Write{http.MethodPost, server.NetworkingPath + path, body}
+	}
+	writes := []Write{
+		{http.MethodPost, server.NodePath, w.NodeBody()},
+		post("/network", NetworkBody("ext", "172.16.0")),
+		post("/network", NetworkBody(Network, "192.168.10")),
+		post("/router", map[string]any{
+			"name": Router, "mac": "fa:00:00:00:00:0a", "enableSnat": true, "internal": []string{Network}, "gateway": lab.Gateway,
+			"external":   map[string]any{"ip": RouterIP, "network": "ext"},
+			"peerRouter": map[string]any{"ip": lab.PeerIP},
+		}),
+	}
+	for _, v := range VMs {
+		writes = append(writes, post("/port", PortBody(v)))
+	}
+	return append(writes,
+		post("/loadbalancer", BalancerBody(VMs[0].IP, VMs[1].IP)),
+		post("/floating-ip", FloatingIPBody("web-fip", BalancerIP, VIP)))
+}
+
+// NetworkBody is a FLAT network of 256 addresses.
+func NetworkBody(id, net string) map[string]any {
+	return map[string]any{
+		"networkId": id, "type": "FLAT", "name": id, "mtu": 1500, "gatewayIp": net + ".1", "defaultRoute": true,
+		"cidr": net + ".0/24", "ipPool": map[string]any{"start": net + ".10", "end": net + ".200"},
+	}
+}
+
+// PortBody is a VM's port.
+func PortBody(v VM) map[string]any {
+	return map[string]any{
+		"vmName": v.Name, "networkId": Network, "macAddress": v.MAC, "ipAddress": v.IP,
+		"deviceId": lab.BridgeDPID(lab.Worker(1), lab.BrInt).String(),
+	}
+}
+
+// BalancerBody is the balancer with these members.
+func BalancerBody(members ...string) map[string]any {
+	return map[string]any{"name": Balancer, "vip": VIP, "networkId": Network, "members": members, "rules": []any{
+		map[string]any{"protocol": "TCP", "portRangeMin": 80, "portRangeMax": 80}, map[string]any{"protocol": "ICMP"},
+	}}
+}
+
+// FloatingIPBody is a floating IP of the router.
+func FloatingIPBody(id, floating, fixed string) map[string]any {
+	return map[string]any{"id": id, "routerName": Router, "networkName": "ext", "floatingIp": floating, "fixedIp": fixed}
+}
+
+// Configure makes the workload by requests to m and waits until packets pass.
+func (w *World) Configure(ctx context.Context, m *Member) error {
+	for _, r := range w.Workload() {
+		if err := m.Write(ctx, r.Method, r.Path, r.Body); err != nil {
+			return err
+		}
+	}
+	return w.WaitWorking(ctx)
+}
+
+// setUpTime is what nodes, rules and the first packets may take.
+const setUpTime = 20 * time.Second
+
+// WaitWorking waits until all nodes are COMPLETE, the balancer has both members,
+// and packets pass.
+func (w *World) WaitWorking(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, setUpTime)
+	defer cancel()
+	leader, err := w.WaitLeader(ctx, setUpTime)
+	if err != nil {
+		return err
+	}
+	for _, node := range slices.Concat(w.Gateways, w.Workers) {
+		if err := Await(ctx, setUpTime, "node "+node, func() error {
+			state, err := leader.NodeState(ctx, node)
+			if err == nil && state != "COMPLETE" {
+				err = fmt.Errorf("it is %s", state)
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	if err := w.WaitBalancer(ctx, VMs[0].IP, VMs[1].IP); err != nil {
+		return err
+	}
+	if err := errors.Join(
+		probe.Ping(ctx, w.Host(VMs[0].Name).NS, internet),
+		probe.Ping(ctx, w.Host(lab.External).NS, floating.Addr()),
+	); err != nil {
+		return err
+	}
+	return w.WaitQuiet(ctx)
+}
+
+// quiet is how long no server writes until the switches count as finished.
+const quiet = time.Second
+
+// WaitQuiet waits until no server has written to a switch for a while.
+func (w *World) WaitQuiet(ctx context.Context) error {
+	mark := w.Mark()
+	return Await(ctx, setUpTime, "the switches to be finished", func() error {
+		last := mark.Time
+		for _, f := range w.Writes(mark) {
+			last = f.Time
+		}
+		if since := time.Since(last); since < quiet {
+			return fmt.Errorf("the last write is %s old", since)
+		}
+		return nil
+	})
+}
+
+// WaitBalancer waits until the balancer's group on the gateway has these members.
+func (w *World) WaitBalancer(ctx context.Context, members ...string) error {
+	want := slices.Sorted(slices.Values(members))
+	return Await(ctx, setUpTime, "the balancer's group", func() error {
+		groups, err := w.Node(lab.Gateway).Groups(ctx, lab.BrInt)
+		if err != nil {
+			return err
+		}
+		if len(groups) != 1 || !slices.Equal(groups[0].Targets(), want) {
+			return fmt.Errorf("the groups are %v", groups)
+		}
+		return nil
+	})
+}
