@@ -54,10 +54,26 @@ func (s *server) enter(ctx context.Context, restAddr, openflowAddr net.Addr) err
 		return err
 	}
 	s.phase.set("the store of this server is waiting for those of the others")
-	ctx, cancel := context.WithTimeout(ctx, foundingTimeout)
+	founding, cancel := context.WithTimeout(ctx, foundingTimeout)
 	defer cancel()
-	return s.open(ctx, plan)
+	err = s.open(founding, plan)
+	// A plan to join is out of date as soon as another server is taken in, and
+	// then the engine doesn't begin. Asking again brings a new one.
+	for range joinAttempts {
+		if err == nil || !plan.Joining || store.HasData(s.c.dataDir) || !pause(founding, time.Second/2) {
+			return err
+		}
+		s.log.Info("the store could not join yet; asking for the members anew", "reason", err)
+		if plan, err = s.join(founding, plan.ID); err == nil {
+			err = s.open(founding, plan)
+		}
+	}
+	return err
 }
+
+// joinAttempts bounds how often a server that is being taken in asks for the
+// members anew.
+const joinAttempts = 10
 
 // enterLate opens the store first: it knows which cluster it is.
 func (s *server) enterLate(ctx context.Context, start func(clusterID string, hasData bool) error) error {

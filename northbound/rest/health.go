@@ -62,7 +62,7 @@ func (s *Server) ready(c *gin.Context) error {
 
 // notYet is the answer of a server that has not read what is stored.
 func (s *Server) notYet() error {
-	return &apiError{code: http.StatusServiceUnavailable, retryAfter: 1, message: s.waiting()}
+	return &apiError{code: http.StatusServiceUnavailable, retryAfter: 1, expected: true, message: s.waiting()}
 }
 
 // healthz says whether the Kubernetes API can be used: there is a configuration,
