@@ -21,6 +21,8 @@ type Config struct {
 	Binary string
 	// AuditInterval and FullAuditInterval are the servers' flags of these names.
 	AuditInterval, FullAuditInterval time.Duration
+	// SmallDisks gives each server a disk of its own, of diskSize in memory.
+	SmallDisks bool
 }
 
 // Cluster is a lab with the servers that control its switches.
@@ -96,6 +98,11 @@ func (c *Cluster) Add(ctx context.Context, a Addition) (*Member, error) {
 	}
 	if a.Dir == "" {
 		a.Dir = filepath.Join(c.Dir, "server-"+a.Name)
+	}
+	if c.SmallDisks {
+		if err := c.mountDisk(a.Dir); err != nil {
+			return nil, err
+		}
 	}
 	args := []string{"--advertise", host, "--gossip-key-file", a.KeyFile, "--gossip-preset", "rack", "--allow-default-accounts"}
 	if a.Expect > 0 {

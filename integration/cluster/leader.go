@@ -28,9 +28,14 @@ func Await(ctx context.Context, limit time.Duration, what string, check func() e
 
 // Leader is the one member that says of itself that it leads.
 func (c *Cluster) Leader(ctx context.Context) (*Member, error) {
+	return c.LeaderAmong(ctx, c.Serving())
+}
+
+// LeaderAmong is the one of these members that says of itself that it leads.
+func (*Cluster) LeaderAmong(ctx context.Context, members []*Member) (*Member, error) {
 	var leader *Member
 	var errs []error
-	for _, m := range c.Serving() {
+	for _, m := range members {
 		leads, _, err := m.leads(ctx)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", m.Name, err))
@@ -89,3 +94,23 @@ func (c *Cluster) Followers(leader *Member) (out []*Member) {
 	}
 	return out
 }
+
+// WaitMasters waits until all switches have told a server other than old that it
+// is MASTER now, and returns the time that passed from the mark until the last of
+// them did.
+func (c *Cluster) WaitMasters(ctx context.Context, mark Mark, old *Member) (took time.Duration, err error) {
+	err = Await(ctx, masterTime, "another server as MASTER of all switches", func() error {
+		masters := c.Masters(mark, old)
+		if len(masters) < len(c.Controlled) {
+			return fmt.Errorf("%d switches of %d have one: %v", len(masters), len(c.Controlled), masters)
+		}
+		for _, t := range masters {
+			took = max(took, t)
+		}
+		return nil
+	})
+	return took, err
+}
+
+// masterTime is what a change of the leader may take at most.
+const masterTime = 30 * time.Second

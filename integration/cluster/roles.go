@@ -79,6 +79,26 @@ func (c *Cluster) Masters(mark Mark, old *Member) map[string]time.Duration {
 	return out
 }
 
+// Terms is how often after the mark a switch has given MASTER to another server
+// than before, the most of all switches.
+func (c *Cluster) Terms(mark Mark) int {
+	masters, changes := map[string]*Member{}, map[string]int{}
+	for _, s := range c.since(Mark{}, func(f relay.Frame) bool { return f.Type == relay.RoleReply && f.Direction == relay.ToServer }) {
+		if r, _, ok := role(s.Frame); !ok || r != roleMaster {
+			continue
+		}
+		if before := masters[s.Switch]; before != nil && before != s.member && s.Time.After(mark.Time) {
+			changes[s.Switch]++
+		}
+		masters[s.Switch] = s.member
+	}
+	most := 0
+	for _, n := range changes {
+		most = max(most, n)
+	}
+	return most
+}
+
 // Verdict says who wrote to the switches.
 type Verdict struct {
 	// Writes is the number of rules and groups that were written, Refused how many

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kvnet/integration/lab"
+	"kvnet/integration/ovs"
 	"kvnet/integration/probe"
 	"kvnet/integration/server"
 )
@@ -238,5 +239,18 @@ func (w *World) WaitBalancer(ctx context.Context, members ...string) error {
 			return fmt.Errorf("the groups are %v", groups)
 		}
 		return nil
+	})
+}
+
+// WaitTargets waits until some balancer's group on the gateway has exactly these
+// members.
+func (w *World) WaitTargets(ctx context.Context, members ...string) error {
+	want := slices.Sorted(slices.Values(members))
+	return Await(ctx, setUpTime, "a balancer's group", func() error {
+		groups, err := w.Node(lab.Gateway).Groups(ctx, lab.BrInt)
+		if err == nil && !slices.ContainsFunc(groups, func(g ovs.Group) bool { return slices.Equal(g.Targets(), want) }) {
+			err = fmt.Errorf("the groups are %v", groups)
+		}
+		return err
 	})
 }
