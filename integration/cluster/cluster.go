@@ -31,9 +31,10 @@ type Cluster struct {
 	Config
 	Members []*Member
 
-	net  *management
-	key  string
-	made int // machines for servers so far
+	net   *management
+	key   string
+	made  int       // machines for servers so far
+	apart []*Member // those that have nothing to do with the cluster
 }
 
 // New joins a lab to a management network without servers. Closing the lab is the
@@ -74,6 +75,9 @@ type Addition struct {
 	Join []string
 	// KeyFile is a key instead of the cluster's.
 	KeyFile string
+	// Apart is a server that is not to be a member: the switches never know it, and
+	// it doesn't stand among Members.
+	Apart bool
 	// Dir holds the server's data and log; empty: a folder of that name.
 	Dir string
 }
@@ -119,6 +123,10 @@ func (c *Cluster) Add(ctx context.Context, a Addition) (*Member, error) {
 		return nil, err
 	}
 	m := &Member{Server: s, Relay: relay.NewDialing(s.DialOpenFlow), number: n, renamed: map[string]bool{}}
+	if a.Apart {
+		c.apart = append(c.apart, m)
+		return m, nil
+	}
 	for _, b := range c.Controlled {
 		if _, err := m.Relay.Listen(b.Name(), "unix", c.Node(b.Node).ControllerSocketOf(b.Bridge, n)); err != nil {
 			m.Relay.Close()
@@ -135,8 +143,14 @@ func (c *Cluster) NextHost(i int) string { return fmt.Sprint(subnet, c.made+i+1)
 
 // Remove ends a server for good. The switches forget it.
 func (c *Cluster) Remove(ctx context.Context, m *Member) error {
+	c.apart = slices.DeleteFunc(c.apart, func(o *Member) bool { return o == m })
+	before := len(c.Members)
 	c.Members = slices.DeleteFunc(c.Members, func(o *Member) bool { return o == m })
-	return errors.Join(m.Kill(), m.end(), c.Connect(ctx))
+	err := errors.Join(m.Kill(), m.end())
+	if len(c.Members) < before {
+		err = errors.Join(err, c.Connect(ctx))
+	}
+	return err
 }
 
 // Names are s1, s2, … of the first servers.
@@ -224,7 +238,7 @@ func (c *Cluster) Serving() (out []*Member) {
 // of.
 func (c *Cluster) Close() error {
 	var errs []error
-	for _, m := range c.Members {
+	for _, m := range slices.Concat(c.Members, c.apart) {
 		if err := m.end(); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", m.Name, err))
 		}

@@ -209,6 +209,13 @@ func (w *World) WaitWorking(ctx context.Context) error {
 	return w.WaitQuiet(ctx)
 }
 
+// Reaches waits until a VM reaches the outside.
+func (w *World) Reaches(ctx context.Context, v VM) error {
+	ctx, cancel := context.WithTimeout(ctx, setUpTime)
+	defer cancel()
+	return probe.Ping(ctx, w.Host(v.Name).NS, internet)
+}
+
 // quiet is how long no server writes until the switches count as finished.
 const quiet = time.Second
 
@@ -243,12 +250,12 @@ func (w *World) WaitBalancer(ctx context.Context, members ...string) error {
 }
 
 // WaitTargets waits until some balancer's group on the gateway has exactly these
-// members.
-func (w *World) WaitTargets(ctx context.Context, members ...string) error {
+// members or, if it is not to be there, none has.
+func (w *World) WaitTargets(ctx context.Context, there bool, members ...string) error {
 	want := slices.Sorted(slices.Values(members))
 	return Await(ctx, setUpTime, "a balancer's group", func() error {
 		groups, err := w.Node(lab.Gateway).Groups(ctx, lab.BrInt)
-		if err == nil && !slices.ContainsFunc(groups, func(g ovs.Group) bool { return slices.Equal(g.Targets(), want) }) {
+		if err == nil && slices.ContainsFunc(groups, func(g ovs.Group) bool { return slices.Equal(g.Targets(), want) }) != there {
 			err = fmt.Errorf("the groups are %v", groups)
 		}
 		return err

@@ -21,12 +21,13 @@ var faults = []fault{
 	{name: "all servers killed", inject: killAll},
 	{name: "rolling restart", inject: rollingRestart},
 	{name: "switch killed", loses: true, rewritten: []string{"w1"}, inject: killSwitch},
-	{name: "cut within a bundle", inject: cutBundle},
+	{name: "cut within a bundle", rewritten: []string{"w1", "gw1", "gw2"}, inject: cutBundle},
 	{name: "wrong key", inject: wrongKey},
 	{name: "garbage for the gossip", inject: garbage},
 	{name: "join without expect", inject: joinNobody},
 	{name: "four servers, expect 3", inject: fourOfThree},
 	{name: "from one server to three", own: true, inject: scaleUp},
+	{name: "leader swapped for a new server", inject: swapMember},
 	{name: "leader is not heard", inject: leaderNotHeard},
 	{name: "leader hears nothing", inject: leaderDeaf},
 	{name: "UDP cut", inject: cutProtocol(cluster.UDP)},
@@ -35,6 +36,7 @@ var faults = []fault{
 	{name: "switch frozen", rewritten: []string{"gw2"}, inject: freezeSwitch},
 	{name: "switches reach different servers", inject: splitReach},
 	{name: "disk of the leader full", own: true, inject: fullDisk},
+	{name: "restored backup", own: true, inject: restoreBackup},
 }
 
 // outage is how long partitions and outages last.
@@ -103,12 +105,28 @@ func killDuringWrites(f *field) error {
 	})
 }
 
-// balance gives the balancer other members, and shows the change to be in force.
-func (f *field) balance(m *cluster.Member, members ...string) error {
-	if err := m.Write(f.ctx, http.MethodPut, server.ObjectPath("loadbalancer", cluster.Balancer), cluster.BalancerBody(members...)); err != nil {
+// aside is a balancer of its own, the changes of which disturb no traffic.
+const (
+	asideID  = "aside"
+	asideVIP = "192.168.10.252"
+)
+
+// work has a server make the balancer beside, and waits until it is on the switch.
+func (f *field) work(m *cluster.Member) error {
+	balancer := cluster.BalancerBody(cluster.VMs[2].IP)
+	balancer["name"], balancer["vip"] = asideID, asideVIP
+	if err := m.Write(f.ctx, http.MethodPost, server.NetworkingPath+"/loadbalancer", balancer); err != nil {
 		return fmt.Errorf("%s: %w", m.Name, err)
 	}
-	return f.WaitBalancer(f.ctx, members...)
+	return f.WaitTargets(f.ctx, true, cluster.VMs[2].IP)
+}
+
+// undo has a server delete the balancer beside, and waits until it is gone.
+func (f *field) undo(m *cluster.Member) error {
+	if err := m.Write(f.ctx, http.MethodDelete, server.ObjectPath("loadbalancer", asideID), nil); err != nil {
+		return fmt.Errorf("%s: %w", m.Name, err)
+	}
+	return f.WaitTargets(f.ctx, false, cluster.VMs[2].IP)
 }
 
 // A leader that was paused must not write what it knew before.
@@ -124,8 +142,7 @@ func pauseLeader(f *field) error {
 		return err
 	}
 	// What the old leader believes is no longer so when it goes on.
-	ip := cluster.VMs
-	if err := f.balance(next, ip[0].IP, ip[1].IP, ip[2].IP); err != nil {
+	if err := f.work(next); err != nil {
 		return err
 	}
 	if err := f.leader.Resume(); err != nil {
@@ -134,10 +151,10 @@ func pauseLeader(f *field) error {
 	if err := rest(f, 3*time.Second); err != nil {
 		return err
 	}
-	if err := f.WaitBalancer(f.ctx, ip[0].IP, ip[1].IP, ip[2].IP); err != nil {
+	if err := f.WaitTargets(f.ctx, true, cluster.VMs[2].IP); err != nil {
 		return fmt.Errorf("the old leader has written what it knew: %w", err)
 	}
-	return f.balance(next, ip[0].IP, ip[1].IP)
+	return f.undo(next)
 }
 
 func stopLeader(f *field) error {
@@ -172,8 +189,7 @@ func leaderAlone(f *field) error {
 	if err := f.refuses(f.leader); err != nil {
 		return err
 	}
-	ip := cluster.VMs
-	if err := f.balance(next, ip[0].IP, ip[1].IP, ip[2].IP); err != nil {
+	if err := f.work(next); err != nil {
 		return err
 	}
 	if err := rest(f, outage()-time.Since(f.mark.Time)); err != nil {
@@ -185,7 +201,7 @@ func leaderAlone(f *field) error {
 	if _, err := f.WaitLeader(f.ctx, soon); err != nil {
 		return err
 	}
-	return f.balance(next, ip[0].IP, ip[1].IP)
+	return f.undo(next)
 }
 
 // newLeaderBeside is newLeader while the old one may still believe that it leads.
@@ -250,36 +266,35 @@ func killSwitch(f *field) error {
 	return errors.Join(node.KillSwitch(), node.StartSwitch(f.ctx))
 }
 
-// The connection ends when the first message of a bundle has passed that changes a
-// group or rule: nothing of the bundle may stay, and all of it must come.
+// The connection to a switch ends when the first message of a bundle was to pass
+// that changes a rule: nothing of the bundle may stay, and all of it must come.
 func cutBundle(f *field) error {
 	cut := make(chan struct{})
-	seen := 0
-	f.leader.Relay.CutWhen(lab.Gateway+"/"+lab.BrInt, func(m relay.Frame) bool {
+	vm := cluster.VMs[2]
+	port := server.NetworkingPath + "/port"
+	if err := f.leader.Write(f.ctx, http.MethodDelete, port+"/"+vm.MAC, nil); err != nil {
+		return err
+	}
+	if err := f.WaitQuiet(f.ctx); err != nil {
+		return err
+	}
+	f.leader.Relay.CutWhen(lab.Worker(1)+"/"+lab.BrInt, func(m relay.Frame) bool {
 		if m.BundleAdd && m.Writes() {
-			seen++
-		}
-		if seen == 2 {
 			close(cut)
+			return true
 		}
-		return seen == 2
+		return false
 	})
-	const id, vip = "cut", "192.168.10.252"
-	balancer := cluster.BalancerBody(cluster.VMs[2].IP)
-	balancer["name"], balancer["vip"] = id, vip
-	if err := f.leader.Write(f.ctx, http.MethodPost, server.NetworkingPath+"/loadbalancer", balancer); err != nil {
+	if err := f.leader.Write(f.ctx, http.MethodPost, port, cluster.PortBody(vm)); err != nil {
 		return err
 	}
 	select {
 	case <-cut:
 	case <-time.After(soon):
-		return errors.New("no bundle of two messages came")
+		return errors.New("the worker got no bundle")
 	}
-	if err := f.leader.Relay.WaitConnected(f.ctx); err != nil {
+	if err := f.Connect(f.ctx); err != nil {
 		return err
 	}
-	if err := f.WaitTargets(f.ctx, cluster.VMs[2].IP); err != nil {
-		return err
-	}
-	return f.leader.Write(f.ctx, http.MethodDelete, server.ObjectPath("loadbalancer", id), nil)
+	return f.Reaches(f.ctx, vm)
 }

@@ -59,7 +59,7 @@ func wrongKey(f *field) error {
 	if err := cluster.WriteKey(key); err != nil {
 		return err
 	}
-	m, err := f.Add(f.ctx, cluster.Addition{Name: "stranger", KeyFile: key})
+	m, err := f.Add(f.ctx, cluster.Addition{Name: "stranger", Apart: true, KeyFile: key})
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func sendGarbage(ctx context.Context, ns *netns.NS, network, to string, first by
 
 // A server without data whose seeds don't answer waits, and founds nothing.
 func joinNobody(f *field) error {
-	m, err := f.Add(f.ctx, cluster.Addition{Name: "lonely", Join: []string{f.NextHost(100) + ":7946"}})
+	m, err := f.Add(f.ctx, cluster.Addition{Name: "lonely", Apart: true, Join: []string{f.NextHost(100) + ":7946"}})
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func fourOfThree(f *field) (err error) {
 		}
 	}()
 	for i := range 4 {
-		m, err := f.Add(f.ctx, cluster.Addition{Name: fmt.Sprintf("x%d", i+1), Expect: 3, Join: join, KeyFile: key})
+		m, err := f.Add(f.ctx, cluster.Addition{Name: fmt.Sprintf("x%d", i+1), Expect: 3, Apart: true, Join: join, KeyFile: key})
 		if err != nil {
 			return err
 		}

@@ -3,10 +3,12 @@ package faults
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"kvnet/integration/cluster"
 	"kvnet/integration/lab"
+	"kvnet/integration/server"
 )
 
 // cutOff applies a cut for a while: new work must be done meanwhile, and all must
@@ -30,19 +32,22 @@ func (f *field) cutOff(cut func() error) error {
 	return f.Heal(f.ctx)
 }
 
-// someWork changes the balancer and back by any server that takes the write.
+// someWork makes a balancer and deletes it by any server that takes the write.
 func (f *field) someWork() error {
-	ip := cluster.VMs
 	var errs []error
 	for _, m := range f.Serving() {
-		err := f.balance(m, ip[0].IP, ip[1].IP, ip[2].IP)
+		err := f.work(m)
 		if err == nil {
-			err = f.balance(m, ip[0].IP, ip[1].IP)
+			err = f.undo(m)
 		}
 		if err == nil {
 			return nil
 		}
 		errs = append(errs, err)
+		// An attempt whose answer got lost may have left something.
+		for _, other := range f.Serving() {
+			_, _, _ = other.Do(f.ctx, http.MethodDelete, server.ObjectPath("loadbalancer", asideID), nil)
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -73,7 +73,7 @@ func New(c Config) (*Server, error) {
 // Arguments is the command line that runs the server.
 func (s *Server) Arguments() []string {
 	args := []string{
-		"server", "--name", s.Name, "--data-dir", filepath.Join(s.Dir, "data"),
+		"server", "--name", s.Name, "--data-dir", s.DataDir(),
 		"--rest-listen", s.REST, "--openflow-listen", s.OpenFlow,
 		"--metrics-listen", s.Metrics, "--store-listen", s.Store,
 		"--gossip-listen", s.Gossip, "--manage-bridges=false",
@@ -86,6 +86,9 @@ func (s *Server) Arguments() []string {
 	}
 	return append(args, s.Args...)
 }
+
+// DataDir is the directory of the server's store.
+func (s *Server) DataDir() string { return filepath.Join(s.Dir, "data") }
 
 // LogFile holds what the server has printed in all its lives.
 func (s *Server) LogFile() string { return filepath.Join(s.Dir, "server.log") }

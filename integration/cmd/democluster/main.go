@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"kvnet/integration/cluster"
+	"kvnet/integration/cmd/internal/stage"
 )
 
 // limit is the time after which the demo gives up.
@@ -43,7 +44,7 @@ func run(binary string) (err error) {
 	d := &demo{binary: binary}
 	began := time.Now()
 	defer func() {
-		d.say("Clean up", "")
+		d.Say("Clean up", "")
 		err = errors.Join(err, d.close())
 		if err == nil {
 			fmt.Printf("\nAll of it was right. It took %s.\n", time.Since(began).Round(time.Second))
@@ -67,9 +68,9 @@ func run(binary string) (err error) {
 
 // demo is what has been built so far.
 type demo struct {
+	stage.Stage
 	binary string
 	world  *cluster.World
-	step   int
 }
 
 func (d *demo) close() error {

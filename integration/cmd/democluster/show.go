@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kvnet/integration/cluster"
+	"kvnet/integration/cmd/internal/stage"
 	"kvnet/integration/lab"
 	"kvnet/integration/relay"
 )
@@ -18,7 +19,7 @@ import (
 const soon = 20 * time.Second
 
 func (d *demo) buildLab(ctx context.Context) (err error) {
-	d.say("Build a data centre in miniature", `
+	d.Say("Build a data centre in miniature", `
 Each machine is a network namespace; gateways and worker run an Open vSwitch each,
 the servers are on a management network. Every switch has all servers as its
 controllers, each through a relay that records what passes.
@@ -30,30 +31,30 @@ controllers, each through a relay that records what passes.
 	if d.world, err = cluster.NewWorld(ctx, cluster.Config{Binary: d.binary, AuditInterval: 2 * time.Second}); err != nil {
 		return err
 	}
-	d.ok("%d bridges wait for controllers, %d VMs are plugged in", len(d.world.Controlled), len(cluster.VMs))
+	d.OK("%d bridges wait for controllers, %d VMs are plugged in", len(d.world.Controlled), len(cluster.VMs))
 	return nil
 }
 
 func (d *demo) startServers(ctx context.Context) error {
-	d.say("Start three servers that found a cluster", "")
+	d.Say("Start three servers that found a cluster", "")
 	began := time.Now()
 	if err := d.world.Found(ctx, 3); err != nil {
 		return err
 	}
 	for _, m := range d.world.Members {
-		command("kvnet", m.Arguments()...)
+		stage.Command("kvnet", m.Arguments()...)
 	}
 	leader, err := d.world.WaitLeader(ctx, soon)
 	if err != nil {
 		return err
 	}
-	d.ok("all are ready after %s", time.Since(began).Round(10*time.Millisecond))
+	d.OK("all are ready after %s", time.Since(began).Round(10*time.Millisecond))
 	return d.showMembers(ctx, leader)
 }
 
 // showMembers shows what a server says of all, and who is MASTER where.
 func (d *demo) showMembers(ctx context.Context, m *cluster.Member) error {
-	command("curl", "-sS", "-u", "onos:rocks", "http://"+m.REST+"/kvnet/v1/members")
+	stage.Command("curl", "-sS", "-u", "onos:rocks", "http://"+m.REST+"/kvnet/v1/members")
 	views, err := m.View(ctx)
 	if err != nil {
 		return err
@@ -72,12 +73,12 @@ func (d *demo) showMembers(ctx context.Context, m *cluster.Member) error {
 	if leaders != 1 {
 		return fmt.Errorf("%s says that %d servers lead", m.Name, leaders)
 	}
-	d.ok("%s leads, and is MASTER of all %d switches", m.Name, len(d.world.Controlled))
+	d.OK("%s leads, and is MASTER of all %d switches", m.Name, len(d.world.Controlled))
 	return nil
 }
 
 func (d *demo) configure(ctx context.Context) error {
-	d.say("Configure it with curl: each request goes to another server", "")
+	d.Say("Configure it with curl: each request goes to another server", "")
 	for i, r := range d.world.Workload() {
 		if err := d.curl(ctx, d.world.Members[i%len(d.world.Members)], r); err != nil {
 			return err
@@ -86,7 +87,7 @@ func (d *demo) configure(ctx context.Context) error {
 	if err := d.world.WaitWorking(ctx); err != nil {
 		return err
 	}
-	d.ok("all nodes are COMPLETE; a VM reaches %s through %s, and %s reaches the balancer at %s", lab.InternetIP, lab.Gateway, lab.PeerIP, cluster.BalancerIP)
+	d.OK("all nodes are COMPLETE; a VM reaches %s through %s, and %s reaches the balancer at %s", lab.InternetIP, lab.Gateway, lab.PeerIP, cluster.BalancerIP)
 	return nil
 }
 
@@ -97,7 +98,7 @@ func (d *demo) curl(ctx context.Context, m *cluster.Member, r cluster.Write) err
 		return fmt.Errorf("encode body: %w", err)
 	}
 	args := []string{"-sS", "-u", "onos:rocks", "-X", r.Method, "-H", "Content-Type: application/json", "-d", string(body), "http://" + m.REST + r.Path}
-	command("curl", args...)
+	stage.Command("curl", args...)
 	out, err := m.NS.Command(ctx, "curl", append([]string{"-w", "\n%{http_code}"}, args...)...).CombinedOutput()
 	if err != nil {
 		var failed *exec.ExitError
@@ -117,12 +118,12 @@ func (d *demo) curl(ctx context.Context, m *cluster.Member, r cluster.Write) err
 
 // killLeader is what it is all about.
 func (d *demo) killLeader(ctx context.Context) error {
-	d.say("The leader dies (kill -9) while packets flow", "")
+	d.Say("The leader dies (kill -9) while packets flow", "")
 	return d.replace(ctx, "killed", (*cluster.Member).Kill)
 }
 
 func (d *demo) handOver(ctx context.Context) error {
-	d.say("The leader is stopped (SIGTERM) and hands its work over", "")
+	d.Say("The leader is stopped (SIGTERM) and hands its work over", "")
 	return d.replace(ctx, "asked to stop", (*cluster.Member).Stop)
 }
 
@@ -162,7 +163,7 @@ func (d *demo) replace(ctx context.Context, how string, end func(*cluster.Member
 	if err != nil {
 		return err
 	}
-	d.ok("%s leads, and was MASTER of all %d switches %s after %s was %s", leader.Name, len(d.world.Controlled), took.Round(time.Millisecond), old.Name, how)
+	d.OK("%s leads, and was MASTER of all %d switches %s after %s was %s", leader.Name, len(d.world.Controlled), took.Round(time.Millisecond), old.Name, how)
 	if err := d.unnoticed(ctx, mark, loss, before, leader); err != nil {
 		return err
 	}
@@ -174,12 +175,12 @@ func (d *demo) unnoticed(ctx context.Context, mark cluster.Mark, loss cluster.Lo
 	if err := loss.None(); err != nil {
 		return err
 	}
-	d.ok("packets lost: 0 of %d, ICMP and UDP through the router and ICMP to the balancer, one each %s; the longest gap was %s", loss.Sent, cluster.Pulse, loss.LongestGap.Round(time.Millisecond))
-	d.ok("TCP connections broken: 0 of %d", loss.Connections)
+	d.OK("packets lost: 0 of %d, ICMP and UDP through the router and ICMP to the balancer, one each %s; the longest gap was %s", loss.Sent, cluster.Pulse, loss.LongestGap.Round(time.Millisecond))
+	d.OK("TCP connections broken: 0 of %d", loss.Connections)
 	if written := d.world.Writes(mark); len(written) > 0 {
 		return fmt.Errorf("a server wrote to the switches:\n%s", relay.Describe(written))
 	}
-	d.ok("rules and groups written, as the relays saw it: 0")
+	d.OK("rules and groups written, as the relays saw it: 0")
 	after, err := d.world.Record(ctx, leader)
 	if err != nil {
 		return err
@@ -194,24 +195,24 @@ func (d *demo) unnoticed(ctx context.Context, mark cluster.Mark, loss cluster.Lo
 	for _, r := range after.Rules {
 		rules += len(r)
 	}
-	d.ok("all %d rules are as they were, and as old as they have to be; REST answers the same", rules)
+	d.OK("all %d rules are as they were, and as old as they have to be; REST answers the same", rules)
 	return nil
 }
 
 func (d *demo) newWork(ctx context.Context) error {
-	d.say("The two that are left do new work", "")
+	d.Say("The two that are left do new work", "")
 	if err := d.world.ProveWork(ctx); err != nil {
 		return err
 	}
 	for _, m := range d.world.Serving() {
-		d.ok("%s took a balancer with a floating IP, which answered at once; the other server removed it", m.Name)
+		d.OK("%s took a balancer with a floating IP, which answered at once; the other server removed it", m.Name)
 	}
 	return nil
 }
 
 // comeBack starts the dead server again.
 func (d *demo) comeBack(ctx context.Context) error {
-	d.say("The dead server comes back", "")
+	d.Say("The dead server comes back", "")
 	for _, m := range d.world.Members {
 		if m.Running() {
 			continue
@@ -220,7 +221,7 @@ func (d *demo) comeBack(ctx context.Context) error {
 		if err := m.Start(ctx); err != nil {
 			return err
 		}
-		d.ok("%s is ready after %s", m.Name, time.Since(began).Round(time.Millisecond))
+		d.OK("%s is ready after %s", m.Name, time.Since(began).Round(time.Millisecond))
 	}
 	if err := d.world.Connect(ctx); err != nil {
 		return err
