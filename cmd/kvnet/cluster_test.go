@@ -359,3 +359,78 @@ func TestAServerThatOnlyJoinsFoundsNothing(t *testing.T) {
 		t.Errorf("%d members", n)
 	}
 }
+
+// kvnet runs a command of the client.
+func kvnet(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	cmd := root()
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestABackupBecomesAClusterAndAMemberIsRemoved(t *testing.T) {
+	t.Setenv("KVNET_PASSWORD", "rocks")
+	a, b := newProcess(t, "a"), newProcess(t, "b")
+	a.run()
+	a.ready()
+	b.run("--join", a.gossipListen)
+	b.ready()
+	agreed(t, []*process{a, b}, 2, "")
+	a.write("net-1")
+
+	file := filepath.Join(t.TempDir(), "backup")
+	at := []string{"--url", "http://" + b.restListen}
+	if out, err := kvnet(t, append([]string{"cluster", "backup", file}, at...)...); err != nil {
+		t.Fatal(out, err)
+	}
+	if _, err := kvnet(t, append([]string{"cluster", "backup", file}, at...)...); err == nil {
+		t.Error("a file was overwritten")
+	}
+	out, err := kvnet(t, append([]string{"cluster", "members"}, at...)...)
+	if err != nil || !strings.Contains(out, "leader") || !strings.Contains(out, "follower") {
+		t.Errorf("members: %v\n%s", err, out)
+	}
+	for name, want := range map[string]string{"b": "409", "nobody": "404"} {
+		if _, err := kvnet(t, append([]string{"cluster", "remove", name}, at...)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("remove %s: %v", name, err)
+		}
+	}
+	if out, err := kvnet(t, "cluster", "remove", "b", "--url", "http://"+a.restListen); err != nil {
+		t.Fatal(out, err)
+	}
+	select {
+	case <-b.done:
+		b.done <- nil
+		if !strings.Contains(b.log.String(), "was removed from the cluster") {
+			t.Errorf("b ended without saying why")
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("a removed server goes on")
+	}
+	eventually(t, "one member is left", func() bool { return len(a.members()) == 1 })
+	a.write("net-2")
+	if err := a.end(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+
+	c := newProcess(t, "c")
+	if out, err := kvnet(t, "cluster", "restore", file, "--data-dir", c.dataDir, "--name", "c"); err != nil {
+		t.Fatal(out, err)
+	}
+	c.run()
+	c.ready()
+	c.sees("net-1")
+	if _, err := kvnet(t, "cluster", "recover", "--data-dir", a.dataDir); err == nil {
+		t.Error("recovered without --force-new")
+	}
+	if out, err := kvnet(t, "cluster", "recover", "--force-new", "--data-dir", a.dataDir); err != nil {
+		t.Fatal(out, err)
+	}
+	a.run()
+	a.ready()
+	a.sees("net-1", "net-2")
+}

@@ -60,7 +60,10 @@ func (s *server) enter(ctx context.Context, restAddr, openflowAddr net.Addr) err
 	// A plan to join is out of date as soon as another server is taken in, and
 	// then the engine doesn't begin. Asking again brings a new one.
 	for range joinAttempts {
-		if err == nil || !plan.Joining || store.HasData(s.c.dataDir) || !pause(founding, time.Second/2) {
+		if err == nil {
+			break
+		}
+		if !plan.Joining || store.HasData(s.c.dataDir) || !pause(founding, time.Second/2) {
 			return err
 		}
 		s.log.Info("the store could not join yet; asking for the members anew", "reason", err)
@@ -68,7 +71,15 @@ func (s *server) enter(ctx context.Context, restAddr, openflowAddr net.Addr) err
 			err = s.open(founding, plan)
 		}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	// The data says from now on which cluster it is. A promise that outlives the
+	// data would let an empty server go on as one that has voted.
+	if err := os.Remove(string(s.records())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("forget the plan of the cluster: %w", err)
+	}
+	return nil
 }
 
 // joinAttempts bounds how often a server that is being taken in asks for the

@@ -94,7 +94,7 @@ func run(ctx context.Context, c *config, log *slog.Logger) error {
 }
 
 // runWith is run with the metrics in a registry of the caller's.
-func runWith(ctx context.Context, c *config, log *slog.Logger, registry *prometheus.Registry) (err error) {
+func runWith(ctx context.Context, c *config, log *slog.Logger, registry *prometheus.Registry) error {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s := &server{
 		c: c, log: log, db: state.New(), metrics: reconcile.NewMetrics(registry), cluster: newClusterMetrics(registry),
@@ -113,7 +113,7 @@ func runWith(ctx context.Context, c *config, log *slog.Logger, registry *prometh
 	s.gauges = stats.NewGauges(s.db)
 	api, err := rest.New(rest.Config{
 		Listen: c.restListen, MetricsListen: c.metricsListen, Store: lateStore{s}, DB: s.db, Waiting: s.waiting,
-		Inspector: inspector{s}, Epochs: epochs{s}, Adopter: adopter{s}, Members: members{s},
+		Inspector: inspector{s}, Epochs: epochs{s}, Adopter: adopter{s}, Members: members{s}, Cluster: clusterKeeper{s},
 		Accounts: rest.AccountsConfig{UsersFile: c.usersFile, AllowDefaults: c.allowDefaultAccounts},
 		TLS:      rest.TLSConfig{CertFile: c.restTLSCert, KeyFile: c.restTLSKey},
 		Logger:   log, Registry: registry, Version: version,
@@ -126,7 +126,6 @@ func runWith(ctx context.Context, c *config, log *slog.Logger, registry *prometh
 
 	// REST answers before there is a cluster, and what it has begun ends before
 	// the store is closed.
-	defer func() { err = errors.Join(err, s.leave()) }()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return api.Serve(ctx) })
 	g.Go(func() error {
@@ -136,11 +135,13 @@ func runWith(ctx context.Context, c *config, log *slog.Logger, registry *prometh
 		registry.MustRegister(collector{s}, s.gauges)
 		return s.serve(ctx, ofListener)
 	})
-	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
-		return err
+	if err = g.Wait(); errors.Is(err, context.Canceled) {
+		err = nil
 	}
-	log.Info("stopped")
-	return nil
+	if err = errors.Join(err, s.leave()); err == nil {
+		log.Info("stopped")
+	}
+	return err
 }
 
 // serve works in the cluster until ctx ends or a part fails. Before it returns it

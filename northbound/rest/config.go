@@ -49,7 +49,10 @@ type Config struct {
 	// call.
 	Adopter Adopter
 	// Members tells who is in the cluster; nil: there is no such call.
-	Members  Members
+	Members Members
+	// Cluster changes who is a member and makes backups; nil: there are no such
+	// calls.
+	Cluster  Cluster
 	Accounts AccountsConfig
 	TLS      TLSConfig
 

@@ -2,9 +2,12 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
+
+	"kvnet/cluster/store"
 )
 
 // Epochs raises the epoch of the cluster, so that its terms are newer than all
@@ -28,11 +31,15 @@ func (s *Server) epochRoutes() []route {
 // @Tags        cluster
 // @Produce     json
 // @Success     200 {object} object{epoch=integer} "the new epoch"
-// @Failure     409,507
+// @Failure     409 "this server does not lead; the message names the one that does"
+// @Failure     507
 // @x-added     true
 // @Router      /kvnet/v1/cluster/raise-epoch [post]
 func (s *Server) raiseEpoch(c *gin.Context) error {
 	epoch, err := s.epochs.RaiseEpoch(c.Request.Context())
+	if errors.Is(err, store.ErrNotLeader) {
+		return refuse(http.StatusConflict, "%s", err.Error())
+	}
 	if err != nil {
 		return err
 	}

@@ -65,6 +65,7 @@ func (s *Server) table() []route {
 		s.epochRoutes(),
 		s.adoptRoutes(),
 		s.memberRoutes(),
+		s.clusterRoutes(),
 		s.eventRoutes(),
 	)
 }
