@@ -39,6 +39,8 @@ func (m members) all() []seen {
 		Name: s.c.name, Address: s.c.gossipAdvertise(), State: "alive", Leader: own.Leading, Voter: !own.Learner,
 		Term: own.Term, Version: version, Lag: own.Lag, Switches: own.Switches,
 	}}}
+	st := s.opened.Load()
+	embedded := st != nil && len(s.c.storeEndpoints) == 0
 	votes := map[string]bool{}
 	for _, x := range s.peers.members() {
 		votes[x.Name] = !x.Learner
@@ -51,7 +53,7 @@ func (m members) all() []seen {
 		return []seen{byName[s.c.name]}
 	}
 	var recorded store.Term
-	if st := s.opened.Load(); st != nil {
+	if st != nil {
 		recorded, _ = st.Leader()
 	}
 	for _, x := range g.Members() {
@@ -63,7 +65,7 @@ func (m members) all() []seen {
 		}
 		said := s.peers.get(x.Name)
 		v := seen{since: x.Since, quorum: said.Quorum, Member: rest.Member{
-			Name: x.Name, Address: x.Address, State: x.State.String(), Voter: votes[x.Name], Version: x.Meta.Version,
+			Name: x.Name, Address: x.Address, State: x.State.String(), Voter: votes[x.Name] || st != nil && !embedded && x.Meta.ClusterID != "", Version: x.Meta.Version,
 			Term: said.Term, Lag: said.Lag, Switches: said.Switches,
 		}}
 		// Who leads is told at once by the store; that it doesn't lead, by itself.

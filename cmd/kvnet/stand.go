@@ -23,14 +23,15 @@ const (
 )
 
 // The timing of a server that is alone: nobody waits to lead in its place, so a
-// slow disk must not cost it its term.
+// slow disk must not cost it its term. It is that of an external store, too, whose
+// elections take as long as they do.
 const (
 	aloneCheckInterval = time.Second
 	alonePatience      = 5 * time.Second
 )
 
 func (s *server) timing() (checkInterval, patience time.Duration) {
-	if s.others() {
+	if h, ok := s.store.Health(); ok && h.Voters > 1 {
 		return leader.ClusterCheckInterval, leader.ClusterPatience
 	}
 	return aloneCheckInterval, alonePatience
