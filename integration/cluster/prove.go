@@ -79,6 +79,31 @@ func (w *World) prove(ctx context.Context, m, other *Member) error {
 	})
 }
 
+// WaitWrites waits until each server that runs takes writes, and returns how long
+// the slowest let one wait.
+func (w *World) WaitWrites(ctx context.Context, limit time.Duration) (took time.Duration, err error) {
+	began := time.Now()
+	for _, m := range w.Serving() {
+		if err := Await(ctx, limit, "writes by "+m.Name, func() error { return w.tryWrite(ctx, m) }); err != nil {
+			return 0, err
+		}
+	}
+	return time.Since(began), nil
+}
+
+// tryWrite creates a network and deletes it. An earlier attempt whose answer got
+// lost may have created it.
+func (w *World) tryWrite(ctx context.Context, m *Member) error {
+	status, answer, err := m.Do(ctx, http.MethodPost, server.NetworkingPath+"/network", NetworkBody("try", "10.96.0"))
+	if err != nil {
+		return err
+	}
+	if status != http.StatusCreated && status != http.StatusConflict {
+		return fmt.Errorf("%d %s", status, answer)
+	}
+	return m.Write(ctx, http.MethodDelete, server.ObjectPath("network", "try"), nil)
+}
+
 func pingWithin(ctx context.Context, ns *netns.NS, to netip.Addr) error {
 	ctx, cancel := context.WithTimeout(ctx, workTime)
 	defer cancel()

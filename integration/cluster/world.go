@@ -122,11 +122,7 @@ func (w *World) Workload() []Write {
 		{http.MethodPost, server.NodePath, w.NodeBody()},
 		post("/network", NetworkBody("ext", "172.16.0")),
 		post("/network", NetworkBody(Network, "192.168.10")),
-		post("/router", map[string]any{
-			"name": Router, "mac": "fa:00:00:00:00:0a", "enableSnat": true, "internal": []string{Network}, "gateway": lab.Gateway,
-			"external":   map[string]any{"ip": RouterIP, "network": "ext"},
-			"peerRouter": map[string]any{"ip": lab.PeerIP},
-		}),
+		post("/router", RouterBody()),
 	}
 	for _, v := range VMs {
 		writes = append(writes, post("/port", PortBody(v)))
@@ -141,6 +137,15 @@ func NetworkBody(id, net string) map[string]any {
 	return map[string]any{
 		"networkId": id, "type": "FLAT", "name": id, "mtu": 1500, "gatewayIp": net + ".1", "defaultRoute": true,
 		"cidr": net + ".0/24", "ipPool": map[string]any{"start": net + ".10", "end": net + ".200"},
+	}
+}
+
+// RouterBody is the router, which leaves through gw1.
+func RouterBody() map[string]any {
+	return map[string]any{
+		"name": Router, "mac": "fa:00:00:00:00:0a", "enableSnat": true, "internal": []string{Network}, "gateway": lab.Gateway,
+		"external":   map[string]any{"ip": RouterIP, "network": "ext"},
+		"peerRouter": map[string]any{"ip": lab.PeerIP},
 	}
 }
 
@@ -186,16 +191,8 @@ func (w *World) WaitWorking(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, node := range slices.Concat(w.Gateways, w.Workers) {
-		if err := Await(ctx, setUpTime, "node "+node, func() error {
-			state, err := leader.NodeState(ctx, node)
-			if err == nil && state != "COMPLETE" {
-				err = fmt.Errorf("it is %s", state)
-			}
-			return err
-		}); err != nil {
-			return err
-		}
+	if err := w.WaitNodes(ctx, leader); err != nil {
+		return err
 	}
 	if err := w.WaitBalancer(ctx, VMs[0].IP, VMs[1].IP); err != nil {
 		return err
@@ -209,11 +206,20 @@ func (w *World) WaitWorking(ctx context.Context) error {
 	return w.WaitQuiet(ctx)
 }
 
-// Reaches waits until a VM reaches the outside.
-func (w *World) Reaches(ctx context.Context, v VM) error {
-	ctx, cancel := context.WithTimeout(ctx, setUpTime)
-	defer cancel()
-	return probe.Ping(ctx, w.Host(v.Name).NS, internet)
+// WaitNodes waits until m says that all nodes are COMPLETE.
+func (w *World) WaitNodes(ctx context.Context, m *Member) error {
+	for _, node := range slices.Concat(w.Gateways, w.Workers) {
+		if err := Await(ctx, setUpTime, "node "+node, func() error {
+			state, err := m.NodeState(ctx, node)
+			if err == nil && state != "COMPLETE" {
+				err = fmt.Errorf("it is %s", state)
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // quiet is how long no server writes until the switches count as finished.

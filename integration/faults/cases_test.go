@@ -21,7 +21,7 @@ var faults = []fault{
 	{name: "all servers killed", inject: killAll},
 	{name: "rolling restart", inject: rollingRestart},
 	{name: "switch killed", loses: true, rewritten: []string{"w1"}, inject: killSwitch},
-	{name: "cut within a bundle", rewritten: []string{"w1", "gw1", "gw2"}, inject: cutBundle},
+	{name: "cut within a bundle", loses: true, rewritten: []string{"gw1", "gw2", "w1"}, inject: cutBundle},
 	{name: "wrong key", inject: wrongKey},
 	{name: "garbage for the gossip", inject: garbage},
 	{name: "join without expect", inject: joinNobody},
@@ -105,17 +105,18 @@ func killDuringWrites(f *field) error {
 	})
 }
 
-// aside is a balancer of its own, the changes of which disturb no traffic.
-const (
-	asideID  = "aside"
-	asideVIP = "192.168.10.252"
-)
+// asideID is a balancer the changes of which disturb no traffic.
+const asideID = "aside"
+
+func aside() map[string]any {
+	body := cluster.BalancerBody(cluster.VMs[2].IP)
+	body["name"], body["vip"] = asideID, "192.168.10.252"
+	return body
+}
 
 // work has a server make the balancer beside, and waits until it is on the switch.
 func (f *field) work(m *cluster.Member) error {
-	balancer := cluster.BalancerBody(cluster.VMs[2].IP)
-	balancer["name"], balancer["vip"] = asideID, asideVIP
-	if err := m.Write(f.ctx, http.MethodPost, server.NetworkingPath+"/loadbalancer", balancer); err != nil {
+	if err := m.Write(f.ctx, http.MethodPost, server.NetworkingPath+"/loadbalancer", aside()); err != nil {
 		return fmt.Errorf("%s: %w", m.Name, err)
 	}
 	return f.WaitTargets(f.ctx, true, cluster.VMs[2].IP)
@@ -266,35 +267,39 @@ func killSwitch(f *field) error {
 	return errors.Join(node.KillSwitch(), node.StartSwitch(f.ctx))
 }
 
-// The connection to a switch ends when the first message of a bundle was to pass
-// that changes a rule: nothing of the bundle may stay, and all of it must come.
+// The connection to the gateway ends when the second message of a bundle was to
+// pass that changes a rule or group. The router moves to the other gateway, as it
+// has to. When it is moved back, nothing of the bundle may be missing.
 func cutBundle(f *field) error {
-	cut := make(chan struct{})
-	vm := cluster.VMs[2]
-	port := server.NetworkingPath + "/port"
-	if err := f.leader.Write(f.ctx, http.MethodDelete, port+"/"+vm.MAC, nil); err != nil {
-		return err
-	}
-	if err := f.WaitQuiet(f.ctx); err != nil {
-		return err
-	}
-	f.leader.Relay.CutWhen(lab.Worker(1)+"/"+lab.BrInt, func(m relay.Frame) bool {
+	cut, seen := make(chan struct{}), 0
+	f.leader.Relay.CutWhen(lab.Gateway+"/"+lab.BrInt, func(m relay.Frame) bool {
 		if m.BundleAdd && m.Writes() {
-			close(cut)
-			return true
+			seen++
 		}
-		return false
+		if seen == 2 {
+			close(cut)
+		}
+		return seen == 2
 	})
-	if err := f.leader.Write(f.ctx, http.MethodPost, port, cluster.PortBody(vm)); err != nil {
+	if err := f.leader.Write(f.ctx, http.MethodPost, server.NetworkingPath+"/loadbalancer", aside()); err != nil {
 		return err
 	}
 	select {
 	case <-cut:
 	case <-time.After(soon):
-		return errors.New("the worker got no bundle")
+		return errors.New("no bundle of two messages came")
 	}
 	if err := f.Connect(f.ctx); err != nil {
 		return err
 	}
-	return f.Reaches(f.ctx, vm)
+	if err := f.WaitNodes(f.ctx, f.leader); err != nil {
+		return err
+	}
+	if err := f.leader.Write(f.ctx, http.MethodPut, server.ObjectPath("router", cluster.Router), cluster.RouterBody()); err != nil {
+		return err
+	}
+	if err := f.WaitTargets(f.ctx, true, cluster.VMs[2].IP); err != nil {
+		return err
+	}
+	return f.undo(f.leader)
 }

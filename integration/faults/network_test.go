@@ -2,7 +2,6 @@ package faults
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -18,24 +17,25 @@ func (f *field) cutOff(cut func() error) error {
 		return err
 	}
 	began := time.Now()
-	if err := cluster.Await(f.ctx, soon, "new work during the fault", func() error { return f.someWork() }); err != nil {
+	if err := cluster.Await(f.ctx, soon, "new work during the fault", f.someWork); err != nil {
 		return errors.Join(err, f.Heal(f.ctx))
 	}
 	f.note("work is done after %s", time.Since(began).Round(time.Millisecond))
 	if err := rest(f, outage()-time.Since(began)); err != nil {
 		return err
 	}
-	if err := f.someWork(); err != nil {
-		return errors.Join(fmt.Errorf("at the end of the fault: %w", err), f.Heal(f.ctx))
+	if err := cluster.Await(f.ctx, soon, "new work at the end of the fault", f.someWork); err != nil {
+		return errors.Join(err, f.Heal(f.ctx))
 	}
 	f.note("%d changes of the leader", f.Terms(f.mark))
 	return f.Heal(f.ctx)
 }
 
-// someWork makes a balancer and deletes it by any server that takes the write.
+// someWork makes a balancer and deletes it by any server that takes the write. The
+// fault is about the leader, so it is asked last.
 func (f *field) someWork() error {
 	var errs []error
-	for _, m := range f.Serving() {
+	for _, m := range append(f.Followers(f.leader), f.leader) {
 		err := f.work(m)
 		if err == nil {
 			err = f.undo(m)

@@ -185,6 +185,13 @@ func (f *field) recover(ctx context.Context) error {
 	if _, err := f.WaitLeader(ctx, soon); err != nil {
 		return err
 	}
+	took, err := f.WaitWrites(ctx, soon)
+	if err != nil {
+		return err
+	}
+	if took > time.Second {
+		f.note("all take writes %s after it", took.Round(100*time.Millisecond))
+	}
 	return f.WaitWorking(ctx)
 }
 
