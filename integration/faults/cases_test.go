@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"kvnet/integration/cluster"
@@ -115,19 +116,32 @@ func aside() map[string]any {
 }
 
 // work has a server make the balancer beside, and waits until it is on the switch.
+// An attempt whose answer got lost may have made it already.
 func (f *field) work(m *cluster.Member) error {
-	if err := m.Write(f.ctx, http.MethodPost, server.NetworkingPath+"/loadbalancer", aside()); err != nil {
-		return fmt.Errorf("%s: %w", m.Name, err)
+	if err := f.ask(m, http.MethodPost, server.NetworkingPath+"/loadbalancer", aside(), http.StatusCreated, http.StatusConflict); err != nil {
+		return err
 	}
 	return f.WaitTargets(f.ctx, true, cluster.VMs[2].IP)
 }
 
 // undo has a server delete the balancer beside, and waits until it is gone.
 func (f *field) undo(m *cluster.Member) error {
-	if err := m.Write(f.ctx, http.MethodDelete, server.ObjectPath("loadbalancer", asideID), nil); err != nil {
-		return fmt.Errorf("%s: %w", m.Name, err)
+	if err := f.ask(m, http.MethodDelete, server.ObjectPath("loadbalancer", asideID), nil, http.StatusNoContent, http.StatusNotFound); err != nil {
+		return err
 	}
 	return f.WaitTargets(f.ctx, false, cluster.VMs[2].IP)
+}
+
+// ask sends a request that must be answered with one of these.
+func (f *field) ask(m *cluster.Member, method, path string, body any, statuses ...int) error {
+	status, answer, err := m.Do(f.ctx, method, path, body)
+	if err == nil && !slices.Contains(statuses, status) {
+		err = fmt.Errorf("%d %s", status, answer)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s of %s: %w", method, path, m.Name, err)
+	}
+	return nil
 }
 
 // A leader that was paused must not write what it knew before.

@@ -2,12 +2,10 @@ package faults
 
 import (
 	"errors"
-	"net/http"
 	"time"
 
 	"kvnet/integration/cluster"
 	"kvnet/integration/lab"
-	"kvnet/integration/server"
 )
 
 // cutOff applies a cut for a while: new work must be done meanwhile, and all must
@@ -28,7 +26,11 @@ func (f *field) cutOff(cut func() error) error {
 		return errors.Join(err, f.Heal(f.ctx))
 	}
 	f.note("%d changes of the leader", f.Terms(f.mark))
-	return f.Heal(f.ctx)
+	if err := f.Heal(f.ctx); err != nil {
+		return err
+	}
+	// An attempt whose answer got lost may have left something.
+	return cluster.Await(f.ctx, soon, "the end of the work", func() error { return f.undo(f.Serving()[0]) })
 }
 
 // someWork makes a balancer and deletes it by any server that takes the write. The
@@ -44,10 +46,6 @@ func (f *field) someWork() error {
 			return nil
 		}
 		errs = append(errs, err)
-		// An attempt whose answer got lost may have left something.
-		for _, other := range f.Serving() {
-			_, _, _ = other.Do(f.ctx, http.MethodDelete, server.ObjectPath("loadbalancer", asideID), nil)
-		}
 	}
 	return errors.Join(errs...)
 }
