@@ -15,8 +15,7 @@ import (
 // Burst are networks that a client creates one after the other, each by another
 // server.
 type Burst struct {
-	stop context.CancelFunc
-	done chan struct{}
+	stop, done chan struct{}
 
 	mu       sync.Mutex
 	accepted []string
@@ -25,16 +24,16 @@ type Burst struct {
 
 // StartBurst creates networks until Stop.
 func (w *World) StartBurst(ctx context.Context, prefix string) *Burst {
-	ctx, stop := context.WithCancel(ctx)
-	b := &Burst{stop: stop, done: make(chan struct{})}
+	b := &Burst{stop: make(chan struct{}), done: make(chan struct{})}
 	go func() {
 		defer close(b.done)
-		for i := 0; ctx.Err() == nil; i++ {
+		for i := 0; ctx.Err() == nil && !b.stopped(); i++ {
 			id := fmt.Sprintf("%s-%d", prefix, i)
 			body := NetworkBody(id, fmt.Sprintf("10.%d.%d", 100+i/256%100, i%256))
 			m := w.Members[i%len(w.Members)]
-			// A server that is gone or paused costs a moment only.
-			try, cancel := context.WithTimeout(ctx, 2*time.Second)
+			// Longer than a server waits for its store: a request that its client
+			// gives up may be carried out later.
+			try, cancel := context.WithTimeout(ctx, 10*time.Second)
 			err := m.Write(try, http.MethodPost, server.NetworkingPath+"/network", body)
 			cancel()
 			b.count(id, err)
@@ -53,6 +52,15 @@ func (b *Burst) count(id string, err error) {
 	}
 }
 
+func (b *Burst) stopped() bool {
+	select {
+	case <-b.stop:
+		return true
+	default:
+		return false
+	}
+}
+
 // Accepted is how many have been acknowledged so far.
 func (b *Burst) Accepted() int {
 	b.mu.Lock()
@@ -63,7 +71,7 @@ func (b *Burst) Accepted() int {
 // Stop ends the burst and returns the ids that were acknowledged, and how many
 // were not.
 func (b *Burst) Stop() (accepted []string, failed int) {
-	b.stop()
+	close(b.stop)
 	<-b.done
 	return b.accepted, b.failed
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -68,6 +69,8 @@ func WriteKey(file string) error {
 // Addition says how a further server is to be run.
 type Addition struct {
 	Name string
+	// Machine is the name of its machine; empty: Name.
+	Machine string
 	// Expect is --bootstrap-expect; 0: the flag isn't given.
 	Expect int
 	// Join are addresses instead of those of all members so far; empty and not
@@ -93,7 +96,8 @@ func (c *Cluster) Add(ctx context.Context, a Addition) (*Member, error) {
 	}
 	n := c.made
 	c.made++
-	ns, err := c.net.plug(ctx, a.Name, host)
+	a.Machine = cmp.Or(a.Machine, a.Name)
+	ns, err := c.net.plug(ctx, a.Machine, host)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +105,7 @@ func (c *Cluster) Add(ctx context.Context, a Addition) (*Member, error) {
 		a.KeyFile = c.key
 	}
 	if a.Dir == "" {
-		a.Dir = filepath.Join(c.Dir, "server-"+a.Name)
+		a.Dir = filepath.Join(c.Dir, "server-"+a.Machine)
 	}
 	if c.SmallDisks {
 		if err := c.mountDisk(a.Dir); err != nil {

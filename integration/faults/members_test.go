@@ -15,7 +15,7 @@ import (
 	"kvnet/integration/netns"
 )
 
-// stays checks for a while that a server gets into no cluster, and ends it.
+// staysOut checks for a while that a server gets into no cluster, and ends it.
 func (f *field) staysOut(m *cluster.Member, d time.Duration) error {
 	if err := m.Launch(); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (f *field) staysOut(m *cluster.Member, d time.Duration) error {
 		return err
 	}
 	for _, v := range views {
-		if v.Name == m.Name {
+		if v.Name == m.Name && v.Address == m.Gossip {
 			return fmt.Errorf("%s is a member: %+v", m.Name, v)
 		}
 	}
@@ -64,6 +64,23 @@ func wrongKey(f *field) error {
 		return err
 	}
 	return errors.Join(f.staysOut(m, 5*time.Second), f.Remove(f.ctx, m), f.unchanged())
+}
+
+// A server that has the key and the name of another one is refused, and the other
+// one stays.
+func takenName(f *field) error {
+	m, err := f.Add(f.ctx, cluster.Addition{Name: f.leader.Name, Machine: "double", Apart: true})
+	if err != nil {
+		return err
+	}
+	err = errors.Join(f.staysOut(m, 5*time.Second), f.Remove(f.ctx, m))
+	views, viewErr := f.Followers(f.leader)[0].View(f.ctx)
+	for _, v := range views {
+		if v.Name == f.leader.Name && (v.Address != f.leader.Gossip || v.State != "alive") {
+			err = errors.Join(err, fmt.Errorf("the name has got another owner: %+v", v))
+		}
+	}
+	return errors.Join(err, viewErr, f.unchanged())
 }
 
 // garbage sends nonsense to the gossip port of the leader.
@@ -221,53 +238,4 @@ func (f *field) grow(before cluster.Record) error {
 		return fmt.Errorf("two servers wrote at once:\n%s", v)
 	}
 	return f.restart(f.leader)
-}
-
-// The leader's disk is full: its writes fail or another server takes over, and
-// nothing is lost when there is space again.
-func fullDisk(f *field) (err error) {
-	if f.World, err = started(f.ctx, servers, true); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if f.leader, err = f.WaitLeader(f.ctx, soon); err != nil {
-		return err
-	}
-	traffic, err := f.StartTraffic(f.ctx)
-	if err != nil {
-		return err
-	}
-	f.mark = f.Mark()
-	free, err := cluster.Fill(f.leader.Dir)
-	if err == nil {
-		err = f.keepDespite(free)
-	}
-	loss := traffic.Stop()
-	f.note("%d packets lost", loss.Lost)
-	return errors.Join(err, loss.None())
-}
-
-func (f *field) keepDespite(free func() error) error {
-	b := f.StartBurst(f.ctx, "full")
-	err := rest(f, outage())
-	accepted, failed := b.Stop()
-	f.note("while full %d writes were taken, %d refused", len(accepted), failed)
-	if err = errors.Join(err, free()); err != nil {
-		return err
-	}
-	if !f.leader.Running() {
-		f.note("the leader ended")
-		if err := f.restart(f.leader); err != nil {
-			return err
-		}
-	}
-	if err := f.recover(f.ctx); err != nil {
-		return err
-	}
-	for _, m := range f.Serving() {
-		if err := f.Missing(f.ctx, m, accepted); err != nil {
-			return err
-		}
-	}
-	return f.ProveWork(f.ctx)
 }

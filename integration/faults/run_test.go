@@ -66,18 +66,6 @@ func (f *field) newLeader() (*cluster.Member, error) {
 	return f.WaitLeader(f.ctx, soon)
 }
 
-// row is a line of the table.
-type row struct {
-	name           string
-	loss           cluster.Loss
-	differ         int
-	verdict        cluster.Verdict
-	notes          []string
-	took           time.Duration
-	err            error
-	withoutTraffic bool
-}
-
 // shared is the world that cases share as long as all goes well.
 type shared struct{ world *cluster.World }
 
@@ -231,29 +219,6 @@ func (f *field) compare(ctx context.Context, c fault, before cluster.Record, r *
 
 // nodes are the names of all nodes.
 func (f *field) nodes() []string { return slices.Concat(f.Gateways, f.Workers) }
-
-// String is the row as a line of the table.
-func (r row) String() string {
-	verdict := "ok"
-	if r.err != nil {
-		verdict = "FAILED"
-	}
-	notes := strings.Join(r.notes, "; ")
-	if r.withoutTraffic {
-		return fmt.Sprintf("%-34s %-7s %5s %8s %6s %7s %7s %6s  %s", r.name, verdict, "-", "-", "-", "-", "-", r.took.Round(time.Second), notes)
-	}
-	return fmt.Sprintf("%-34s %-7s %5d %8s %6d %7d %7d %6s  %s", r.name, verdict, r.loss.Lost, r.loss.LongestGap.Round(time.Millisecond),
-		r.differ, r.verdict.Writers(), r.verdict.Refused, r.took.Round(time.Second), notes)
-}
-
-func table(rows []row) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%-34s %-7s %5s %8s %6s %7s %7s %6s  %s\n", "fault", "", "lost", "gap", "differ", "writers", "refused", "took", "notes")
-	for _, r := range rows {
-		fmt.Fprintln(&b, r)
-	}
-	return b.String()
-}
 
 // chosen are the cases that the flag names.
 func chosen(t *testing.T) []fault {
