@@ -94,6 +94,8 @@ func (w *World) WaitWrites(ctx context.Context, limit time.Duration) (took time.
 // tryWrite creates a network and deletes it. An earlier attempt whose answer got
 // lost may have created it.
 func (w *World) tryWrite(ctx context.Context, m *Member) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
 	status, answer, err := m.Do(ctx, http.MethodPost, server.NetworkingPath+"/network", NetworkBody("try", "10.96.0"))
 	if err != nil {
 		return err
