@@ -82,6 +82,11 @@ const (
 const (
 	minBackoff = 100 * time.Millisecond
 	maxBackoff = 30 * time.Second
+	// maxOutage is the longest pause while the store doesn't answer: when it does
+	// again, nobody may lead before this server tries.
+	maxOutage = time.Second
+	// tellOutage is how often a lasting outage is told of.
+	tellOutage = 30 * time.Second
 )
 
 // NewLeadership makes a Leadership with a random instance. It does nothing until
@@ -127,6 +132,7 @@ func (l *Leadership) Renew() {
 // Run takes terms until ctx ends. It returns the context's cause.
 func (l *Leadership) Run(ctx context.Context) error {
 	backoff := minBackoff
+	var told time.Time // when an outage was told of last
 	for {
 		if err := l.c.Stand(ctx); err != nil {
 			return err
@@ -143,7 +149,13 @@ func (l *Leadership) Run(ctx context.Context) error {
 			l.c.Logger.Info("another server was faster to take the lead", "err", err)
 			backoff = minBackoff
 		case err != nil:
-			l.c.Logger.Warn("no term to lead under; trying again", "in", backoff, "err", err)
+			if errors.Is(err, store.ErrUnavailable) {
+				backoff = min(backoff, maxOutage)
+			}
+			if time.Since(told) > tellOutage {
+				told = time.Now()
+				l.c.Logger.Warn("no term to lead under; trying again and again", "err", err)
+			}
 		default:
 			began := time.Now()
 			why := l.lead(ctx, t, asked)

@@ -34,7 +34,8 @@ type process struct {
 	args []string
 	cmd  *exec.Cmd
 	log  *bytes.Buffer
-	done chan error
+	done chan struct{} // closed when it has ended, with
+	exit *error
 }
 
 // newProcess chooses the addresses of a server. Its first start is run.
@@ -62,9 +63,12 @@ func (p *process) run(args ...string) {
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
-	cmd, done, log := p.cmd, make(chan error, 1), p.log
-	p.done = done
-	go func() { done <- cmd.Wait() }()
+	cmd, done, exit, log := p.cmd, make(chan struct{}), new(error), p.log
+	p.done, p.exit = done, exit
+	go func() {
+		*exit = cmd.Wait()
+		close(done)
+	}()
 	p.t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		select {
@@ -85,9 +89,8 @@ func (p *process) end(sig syscall.Signal) error {
 		p.t.Fatal(err)
 	}
 	select {
-	case err := <-p.done:
-		p.done <- err
-		return err
+	case <-p.done:
+		return *p.exit
 	case <-time.After(20 * time.Second):
 		p.t.Fatalf("server %s does not end", p.name)
 		return nil
@@ -404,7 +407,6 @@ func TestABackupBecomesAClusterAndAMemberIsRemoved(t *testing.T) {
 	}
 	select {
 	case <-b.done:
-		b.done <- nil
 		if !strings.Contains(b.log.String(), "was removed from the cluster") {
 			t.Errorf("b ended without saying why")
 		}

@@ -87,7 +87,7 @@ func (m members) all() []seen {
 // can't write, INACTIVE is not there.
 func (i inspector) Cluster() []rest.MemberView {
 	var out []rest.MemberView
-	for _, m := range (members{i.s}).all() {
+	for _, m := range members(i).all() {
 		host, port, _ := net.SplitHostPort(m.Address)
 		n, _ := strconv.Atoi(port)
 		state := "READY"

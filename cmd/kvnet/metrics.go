@@ -58,7 +58,11 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64) { ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v) }
-	st := c.s.store.Stats()
+	opened := c.s.opened.Load()
+	if opened == nil {
+		return
+	}
+	st := opened.Stats()
 	gauge(revisionDesc, float64(st.Revision))
 	gauge(badDesc, float64(st.Unreadable))
 	ch <- prometheus.MustNewConstMetric(watchesDesc, prometheus.CounterValue, float64(st.WatchesLost))
@@ -70,9 +74,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(quotaDesc, float64(st.Quota))
 		gauge(freeDesc, float64(st.Free))
 	}
-	term, _ := c.s.store.Leader()
+	term, _ := opened.Leader()
 	gauge(storedDesc, float64(term.Term))
-	if h, ok := c.s.store.Health(); ok {
+	if h, ok := opened.Health(); ok {
 		quorum := 0.0
 		if h.Quorum {
 			quorum = 1

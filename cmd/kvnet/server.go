@@ -111,6 +111,7 @@ func runWith(ctx context.Context, c *config, log *slog.Logger, registry *prometh
 	}
 	defer func() { _ = ofListener.Close() }()
 	s.gauges = stats.NewGauges(s.db)
+	registry.MustRegister(collector{s}, s.gauges)
 	api, err := rest.New(rest.Config{
 		Listen: c.restListen, MetricsListen: c.metricsListen, Store: lateStore{s}, DB: s.db, Waiting: s.waiting,
 		Inspector: inspector{s}, Epochs: epochs{s}, Adopter: adopter{s}, Members: members{s}, Cluster: clusterKeeper{s},
@@ -132,7 +133,6 @@ func runWith(ctx context.Context, c *config, log *slog.Logger, registry *prometh
 		if err := s.enter(ctx, api.Addr(), ofListener.Addr()); err != nil {
 			return err
 		}
-		registry.MustRegister(collector{s}, s.gauges)
 		return s.serve(ctx, ofListener)
 	})
 	if err = g.Wait(); errors.Is(err, context.Canceled) {
