@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,21 +47,25 @@ func TestAfterALongOutageTheLeadIsTakenSoon(t *testing.T) {
 func TestTheLeaseFollowsTheSizeOfTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTerms()
-		patience := time.Minute
-		l, end := inTime(t, LeadershipConfig{Store: s, Timing: func() (time.Duration, time.Duration) { return patience / 10, patience }})
+		var patience atomic.Int64
+		patience.Store(int64(time.Minute))
+		l, end := inTime(t, LeadershipConfig{Store: s, Timing: func() (time.Duration, time.Duration) {
+			p := time.Duration(patience.Load())
+			return p / 10, p
+		}})
 		defer end()
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
-		patience = time.Second // the cluster has grown
+		patience.Store(int64(time.Second)) // the cluster has grown
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		s.fail(store.ErrUnavailable)
 		// The last answer is at most a tenth of the lease old.
-		time.Sleep(patience * 8 / 10)
+		time.Sleep(800 * time.Millisecond)
 		if _, ok := l.Term(); !ok {
 			t.Error("the lease has ended too early")
 		}
-		time.Sleep(patience * 2 / 10)
+		time.Sleep(200 * time.Millisecond)
 		synctest.Wait()
 		if _, ok := l.Term(); ok {
 			t.Error("leads after the shorter lease")
