@@ -66,6 +66,24 @@ demo:
 	@$(MAKE) --no-print-directory build
 	@$(GO) run -buildvcs=false ./integration/cmd/demo -binary bin/kvnet
 
+.PHONY: demo-cluster
+demo-cluster:
+	@[ "$$(id -u)" = 0 ] || { echo 'The demo makes network namespaces and switches, which needs root: run make demo-cluster as root.' >&2; exit 1; }
+	@.ci/deps ovs-vswitchd ip curl
+	@$(MAKE) --no-print-directory build
+	@$(GO) run -buildvcs=false ./integration/cmd/democluster -binary bin/kvnet
+
+# FAULTS are the cases to run, by an expression on their names; KILLS is how often
+# the leader is killed for the figures.
+FAULTS      ?= all
+KILLS       ?= 5
+
+.PHONY: test-faults
+test-faults: deps build
+	@[ "$$(id -u)" = 0 ] || { echo 'The faults happen to network namespaces and switches, which needs root: run make test-faults as root.' >&2; exit 1; }
+	@.ci/deps nft
+	KVNET_BINARY=$(CURDIR)/bin/kvnet $(GO) test -count 1 -timeout 40m -v ./integration/faults -faults '$(FAULTS)' -kills $(KILLS) $(TESTFLAGS)
+
 .PHONY: bench
 bench: build
 	@$(GO) run -buildvcs=false ./integration/cmd/bench -binary bin/kvnet

@@ -39,6 +39,16 @@ func (s *terms) TakeTerm(_ context.Context, name, instance string) (store.Term, 
 	return s.t, nil
 }
 
+func (s *terms) TakeTermAfter(ctx context.Context, name, instance string, seen store.Term) (store.Term, error) {
+	s.mu.Lock()
+	stale := s.t != seen && s.t.Instance != instance
+	s.mu.Unlock()
+	if stale {
+		return store.Term{}, store.ErrConflict
+	}
+	return s.TakeTerm(ctx, name, instance)
+}
+
 func (s *terms) CurrentTerm(context.Context) (store.Term, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,37 +12,46 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.uber.org/zap"
 )
 
 // checkFiles finds out before etcd starts what etcd would die or wait for ever
-// of, and puts right what can be.
-func checkFiles(c Config) error {
+// of, and puts right what can be. It returns the members that the database knows.
+func checkFiles(c Config, id Identity) ([]membership.Member, error) {
 	if free, ok := c.tuning.free(c.Dir); ok && c.MinFree > 0 && free < segment {
 		if _, err := os.Stat(filepath.Join(engineDir(c), "member", "wal")); errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("%w: the disk has %d MiB left, the store's log alone needs %d MiB", ErrNoSpace, free>>20, segment>>20)
+			return nil, fmt.Errorf("%w: the disk has %d MiB left, the store's log alone needs %d MiB", ErrNoSpace, free>>20, segment>>20)
 		}
 	}
-	members := false
-	path := filepath.Join(engineDir(c), "member", "snap", "db")
+	var members []membership.Member
+	path := databasePath(c)
 	if st, err := os.Stat(path); err == nil && st.Size() > 0 {
 		if members, err = checkDatabase(path); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if members || !neverCommitted(c) {
-		return nil
+	// A member that joins may have acknowledged entries that it doesn't know to
+	// be committed: it must keep them.
+	if len(members) > 0 || id.Cluster.Joining || !neverCommitted(c) {
+		return members, nil
 	}
 	// A kill at the wrong moment of the very first start. etcd would wait for
 	// ever for a leader among no members.
 	c.Logger.Info("the making of the store was interrupted; beginning again", "dir", c.Dir)
 	if err := os.RemoveAll(engineDir(c)); err != nil {
-		return fmt.Errorf("remove the beginnings of a store: %w", err)
+		return nil, fmt.Errorf("remove the beginnings of a store: %w", err)
 	}
-	return os.MkdirAll(engineDir(c), 0o700)
+	return nil, os.MkdirAll(engineDir(c), 0o700)
 }
+
+// databasePath is that of the engine's database.
+func databasePath(c Config) string { return filepath.Join(engineDir(c), "member", "snap", "db") }
+
+// membersBucket is the part of the database in which etcd keeps its members.
+var membersBucket = []byte("members")
 
 // neverCommitted tells whether etcd's log exists and says that nothing was ever
 // committed, not even that this server is a member. A log that can't be read is
@@ -61,9 +72,9 @@ func neverCommitted(c Config) (never bool) {
 
 // checkDatabase opens the file and walks through its trees. A page that makes no
 // sense is a panic in bolt; in etcd's own goroutines it would end the process
-// without saying which directory it is about. members tells whether etcd has
-// noted that it is a member of something.
-func checkDatabase(path string) (members bool, err error) {
+// without saying which directory it is about. It returns the members that etcd
+// has noted.
+func checkDatabase(path string) (members []membership.Member, err error) {
 	// A page that the file doesn't have is a fault of the memory that it is
 	// mapped to.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -75,16 +86,23 @@ func checkDatabase(path string) (members bool, err error) {
 	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: time.Second})
 	switch {
 	case errors.Is(err, berrors.ErrTimeout):
-		return false, fmt.Errorf("%w: %q is locked", ErrLocked, path)
+		return nil, fmt.Errorf("%w: %q is locked", ErrLocked, path)
 	case errors.Is(err, os.ErrPermission):
-		return false, err
+		return nil, err
 	case err != nil:
-		return false, fmt.Errorf("%w: open %q: %w", ErrDamaged, path, err)
+		return nil, fmt.Errorf("%w: open %q: %w", ErrDamaged, path, err)
 	}
 	walk := db.View(func(tx *bolt.Tx) error {
 		return tx.ForEach(func(name []byte, b *bolt.Bucket) error {
-			return b.ForEach(func(_, _ []byte) error {
-				members = members || string(name) == "members"
+			return b.ForEach(func(_, value []byte) error {
+				if !bytes.Equal(name, membersBucket) {
+					return nil
+				}
+				var m membership.Member
+				if err := json.Unmarshal(value, &m); err != nil {
+					return fmt.Errorf("a member: %w", err)
+				}
+				members = append(members, m)
 				return nil
 			})
 		})

@@ -20,6 +20,26 @@ type Config struct {
 	// Advertise is the address by which other members reach Listen. Default
 	// Listen.
 	Advertise string
+	// Cluster is the plan to found a cluster or to join one, for a server that
+	// has no data yet.
+	Cluster Cluster
+	// PeerCertFile, PeerKeyFile and PeerCAFile are PEM files for TLS between
+	// members: all three or none. Each side shows the certificate, and the CA,
+	// one of the cluster's own, must have signed it. They are read again for
+	// each connection.
+	PeerCertFile, PeerKeyFile, PeerCAFile string
+	// AllowPlaintextPeers permits to listen without TLS on an address that other
+	// machines reach.
+	AllowPlaintextPeers bool
+	// Heartbeat and Election are the timers among several members. They must be
+	// equal on all of them. Default 50 ms and 500 ms, as fits servers that are
+	// near each other; 100 ms and 1 s are better over a slow network.
+	Heartbeat, Election time.Duration
+	// LocalAfter is how long Open waits for the quorum of a cluster that this
+	// server is a member of before it goes on with what is stored here: reads
+	// work, writes fail until the quorum is there. Default 5 s; negative: wait
+	// as long as Open may take.
+	LocalAfter time.Duration
 	// Quota limits the embedded engine's file in bytes. Default 2 GiB.
 	Quota int64
 	// MinFree is the space in bytes on the disk of Dir below which clients'
@@ -49,7 +69,7 @@ type Config struct {
 	tuning tuning
 }
 
-// tuning holds what only tests change.
+// tuning holds what only tests and Recover change.
 type tuning struct {
 	headroom    int64         // of the engine's hard quota over Quota
 	listLimit   int64         // keys in one page of a listing
@@ -60,12 +80,17 @@ type tuning struct {
 	tables      func(tables) tables
 	free        func(dir string) (int64, bool) // space on the disk
 	beforeWatch func()                         // called before each watch is started
+	forceNew    bool                           // make a cluster of one of the data
+	catchUp     uint64                         // entries that the engine keeps for members that lag
 }
 
 func (c Config) withDefaults() Config {
 	c.Name = cmp.Or(c.Name, "kvnet")
 	c.Listen = cmp.Or(c.Listen, "127.0.0.1:2380")
 	c.Advertise = cmp.Or(c.Advertise, c.Listen)
+	c.Heartbeat = cmp.Or(c.Heartbeat, defaultHeartbeat)
+	c.Election = cmp.Or(c.Election, defaultElection)
+	c.LocalAfter = cmp.Or(c.LocalAfter, 5*time.Second)
 	c.Quota = cmp.Or(c.Quota, 2<<30)
 	c.MinFree = cmp.Or(c.MinFree, 128<<20)
 	if c.Logger == nil {

@@ -10,6 +10,8 @@
 //	/kvnet/v1/ref/bridge/<device id>         the host that owns the bridge
 //	/kvnet/v1/leader                         the term that is in force
 //	/kvnet/v1/meta                           cluster id, time of creation, epoch
+//	/kvnet/v1/members/<name>                 the address of a member that was added
+//	                                         and has not started yet
 //
 // Names and ids are escaped into one segment each, so that any text is a legal
 // id. The keys under ref/ are written in the same transactions as the objects
@@ -20,6 +22,23 @@
 //
 // Every write returns the revision at which it is in force. The snapshot of
 // model/state contains it once state.DB.WaitRevision returns for that revision.
+//
+// # Several servers
+//
+// The embedded engine is a member of an etcd cluster of one, three or more. A
+// cluster is founded by members that start with the same plan (Cluster), or
+// grows out of one server: AddLearner, start the new one with the plan that this
+// returns, Promote. The data directory remembers the plan; a restart needs none.
+// A plan names hosts rather than IP addresses where it can: when names point
+// elsewhere nothing has to be changed. For servers that have addresses only and
+// have all got others, Config.Cluster tells each where the others are now.
+//
+// Every server reads from its own copy (the watch and the tables), with or
+// without a quorum. Writes, Get, and Linearizable need one.
+//
+// A cluster that was restored or recovered has another id than the one it comes
+// from, in etcd's terms too, so that members of both never mix, and a later
+// epoch, so that switches obey it.
 //
 // # Unknown outcomes
 //

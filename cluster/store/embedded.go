@@ -5,16 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
-	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 )
 
 const (
@@ -34,10 +31,12 @@ const (
 
 // embedded is an etcd server in this process.
 type embedded struct {
-	etcd   *embed.Etcd
-	client *clientv3.Client
-	lock   *os.File
-	dead   atomic.Bool // it has met an error that it can't handle
+	etcd     *embed.Etcd
+	client   *clientv3.Client
+	lock     *os.File
+	identity Identity
+	dead     atomic.Bool // it has met an error that it can't handle
+	removed  atomic.Bool // the others say that it is no member any more
 }
 
 // startEmbedded starts etcd in c.Dir and waits until it is ready. fail is told
@@ -46,8 +45,7 @@ func startEmbedded(ctx context.Context, c Config, fail func(error)) (*embedded, 
 	if c.Dir == "" {
 		return nil, errors.New("a directory for the data is needed")
 	}
-	cfg, err := engineConfig(c)
-	if err != nil {
+	if err := c.checkPeers(); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(engineDir(c), 0o700); err != nil {
@@ -58,20 +56,44 @@ func startEmbedded(ctx context.Context, c Config, fail func(error)) (*embedded, 
 		return nil, err
 	}
 	e := &embedded{lock: lock}
-	if err := e.start(ctx, c, cfg, fail); err != nil {
+	if err := e.prepare(ctx, c, fail); err != nil {
 		return nil, errors.Join(err, e.stop())
 	}
 	return e, nil
 }
 
-func (e *embedded) start(ctx context.Context, c Config, cfg *embed.Config, fail func(error)) error {
-	if err := checkFiles(c); err != nil {
+// prepare looks at the directory and starts etcd as it demands.
+func (e *embedded) prepare(ctx context.Context, c Config, fail func(error)) error {
+	if err := install(c.Dir); err != nil {
 		return err
 	}
+	data := HasData(c.Dir)
+	var err error
+	if e.identity, err = identify(c); err != nil {
+		return err
+	}
+	members, err := checkFiles(c, e.identity)
+	if err != nil {
+		return err
+	}
+	if err := readdress(c, members); err != nil {
+		return err
+	}
+	cfg, err := engineConfig(c, e.identity, len(members))
+	if err != nil {
+		return err
+	}
+	return e.start(ctx, c, cfg, data && len(members) > 1, fail)
+}
+
+// start starts etcd and waits until it is in touch with the quorum, or, if it is
+// a member already and the others don't come, until local data can be read.
+func (e *embedded) start(ctx context.Context, c Config, cfg *embed.Config, member bool, fail func(error)) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(ctx))
 	}
 	died := make(chan error, 1)
+	removed := make(chan struct{})
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(engineLog(c.Logger, func(err error) {
 		e.dead.Store(true)
 		select {
@@ -79,6 +101,11 @@ func (e *embedded) start(ctx context.Context, c Config, cfg *embed.Config, fail 
 		default:
 		}
 		fail(err)
+	}, func() {
+		if !e.removed.Swap(true) {
+			close(removed)
+			fail(ErrRemoved)
+		}
 	}))
 	started := make(chan result, 1)
 	go func() {
@@ -111,19 +138,39 @@ func (e *embedded) start(ctx context.Context, c Config, cfg *embed.Config, fail 
 		e.abandon(started, c.Logger)
 		return fmt.Errorf("%w: the engine did not start in time: %w", ErrUnavailable, context.Cause(ctx))
 	}
+	var local <-chan time.Time
+	if member && c.LocalAfter >= 0 && e.identity.Started && e.identity.Previous == "" {
+		t := time.NewTimer(c.LocalAfter)
+		defer t.Stop()
+		local = t.C
+	}
 	select {
 	case <-e.etcd.Server.ReadyNotify():
+	case <-local:
+		c.Logger.Warn("the other members can't be reached; what is stored here can be read, nothing can be written", "waited", c.LocalAfter)
 	case err := <-e.etcd.Err():
 		return err
 	case err := <-died:
 		return causeOfDeath(err)
+	case <-removed:
+		return ErrRemoved
 	case <-e.etcd.Server.StopNotify():
 		return fmt.Errorf("%w: the engine stopped while it was starting", ErrUnavailable)
 	case <-ctx.Done():
-		return fmt.Errorf("%w: the engine was not ready in time: %w", ErrUnavailable, context.Cause(ctx))
+		return fmt.Errorf("%w: the engine was not in touch with the quorum in time: %w", ErrUnavailable, context.Cause(ctx))
 	}
-	e.client = v3client.New(e.etcd.Server)
+	e.client = newClient(e.etcd.Server, 4*c.Election)
 	return nil
+}
+
+// alone tells that this member hasn't been in touch with a quorum yet.
+func (e *embedded) alone() bool {
+	select {
+	case <-e.etcd.Server.ReadyNotify():
+		return false
+	default:
+		return true
+	}
 }
 
 // result is what became of a start.
@@ -155,46 +202,6 @@ func causeOfDeath(err error) error {
 	return fmt.Errorf("%w: %w", ErrDamaged, err)
 }
 
-// engineDir is the engine's own directory.
-func engineDir(c Config) string { return filepath.Join(c.Dir, "etcd") }
-
-// engineConfig is the configuration of a single embedded member.
-func engineConfig(c Config) (*embed.Config, error) {
-	cfg := embed.NewConfig()
-	listen, err := peerURL(c.Listen)
-	if err != nil {
-		return nil, fmt.Errorf("the store's address to listen on: %w", err)
-	}
-	advertise, err := peerURL(c.Advertise)
-	if err != nil {
-		return nil, fmt.Errorf("the store's address for other members: %w", err)
-	}
-	cfg.Name = url.QueryEscape(c.Name) // "=" and "," have a meaning in a list of members
-	cfg.Dir = engineDir(c)
-	cfg.ListenPeerUrls = []url.URL{listen}
-	cfg.AdvertisePeerUrls = []url.URL{advertise}
-	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = nil, nil
-	cfg.EnableGRPCGateway = false
-	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
-	// There is nobody whose messages could be late: elect at once.
-	cfg.TickMs, cfg.ElectionMs = 20, 200
-	cfg.InitialElectionTickAdvance = true
-	cfg.AutoCompactionMode = embed.CompactorModePeriodic
-	cfg.AutoCompactionRetention = compactAfter
-	cfg.QuotaBackendBytes = c.Quota + c.tuning.headroom
-	cfg.MaxTxnOps = uint(c.tuning.maxOps)
-	cfg.MaxRequestBytes = maxRequest
-	return cfg, nil
-}
-
-func peerURL(addr string) (url.URL, error) {
-	u, err := url.Parse("http://" + addr)
-	if err != nil || u.Host != addr || u.Port() == "" {
-		return url.URL{}, fmt.Errorf("%q is not of the form host:port", addr)
-	}
-	return *u, nil
-}
-
 // stop ends etcd and gives the directory back.
 func (e *embedded) stop() error {
 	var err error
@@ -202,6 +209,7 @@ func (e *embedded) stop() error {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
+			e.handOver()
 			e.etcd.Close()
 		}()
 		patience := stopTimeout
@@ -221,4 +229,22 @@ func (e *embedded) stop() error {
 		err = e.lock.Close()
 	}
 	return err
+}
+
+// handOver stops etcd's server, having moved etcd's leader elsewhere if it is
+// here. etcd itself would wait for 6 s for members that don't answer.
+func (e *embedded) handOver() {
+	moved := make(chan struct{})
+	go func() {
+		defer close(moved)
+		_ = e.etcd.Server.TryTransferLeadershipOnShutdown() // the others elect one otherwise
+	}()
+	t := time.NewTimer(3 * time.Duration(e.etcd.Config().ElectionMs) * time.Millisecond)
+	defer t.Stop()
+	select {
+	case <-moved:
+	case <-t.C:
+	}
+	e.etcd.Server.HardStop()
+	<-moved
 }

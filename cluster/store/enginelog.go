@@ -18,9 +18,11 @@ import (
 
 // engineLog makes a logger for etcd that writes to log: warnings and errors
 // only, without those that mean nothing to an operator. fatal, if not nil, is
-// told when etcd can't go on; it would end the process otherwise.
-func engineLog(log *slog.Logger, fatal func(error)) *zap.Logger {
-	core := &slogCore{log: log.With("component", "etcd"), said: &said{last: map[string]time.Time{}}}
+// told when etcd can't go on; it would end the process otherwise. removed is
+// told when the other members say that this one is none any more; etcd tells
+// that in its log only.
+func engineLog(log *slog.Logger, fatal func(error), removed func()) *zap.Logger {
+	core := &slogCore{log: log.With("component", "etcd"), said: &said{last: map[string]time.Time{}}, removed: removed}
 	if fatal == nil {
 		return zap.New(core)
 	}
@@ -44,10 +46,10 @@ func (h fatalHook) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
 	runtime.Goexit()
 }
 
-// harmless are messages of etcd at warning level or above that say nothing about
-// this use of it: there is no client port, no authentication and one member, a
-// new store has no version for its first moments, and the server was told to
-// stop.
+// harmless are messages of etcd at warning level or above that say nothing, or
+// nothing new, about this use of it: there is no client port and no
+// authentication, a new store has no version for its first moments, and the
+// server was told to stop.
 var harmless = map[string]bool{
 	"Running http and grpc server on single port. This is not recommended for production.":             true,
 	"simple token is not cryptographically signed":                                                     true,
@@ -58,6 +60,24 @@ var harmless = map[string]bool{
 	"server has stopped; stopping storage version's monitor":                                           true,
 	"stopped publish because server is stopping":                                                       true,
 	"stopped publish because server is stopped":                                                        true,
+
+	// What the loss of another member means to each of the connections with it.
+	// "peer became inactive" tells of it once.
+	"closed TCP streaming connection with remote peer":        true,
+	"lost TCP streaming connection with remote peer":          true,
+	"failed to find remote peer in cluster":                   true,
+	"prober detected unhealthy status":                        true,
+	"failed to reach the peer URL":                            true,
+	"failed to get version":                                   true,
+	"rejected stream from remote peer because it was removed": true,
+	"rejected Raft message from removed member":               true,
+	"failed to process Raft message":                          true,
+
+	// What whoever has asked for it is told by an error, or tried again.
+	"rejecting member add request; local member has not been connected to majority peers, reconfigure breaks active quorum": true,
+	"rejecting member remove request; local member has not been connected to all peers, reconfigure breaks active quorum":   true,
+	"leadership transfer failed":                   true,
+	"data-dir used by this member must be removed": true,
 }
 
 // slogCore hands zap's entries to slog.
@@ -65,6 +85,8 @@ type slogCore struct {
 	log    *slog.Logger
 	fields []zapcore.Field
 	said   *said
+	// removed is called when an entry says that this member was removed.
+	removed func()
 }
 
 // Enabled implements zapcore.LevelEnabler.
@@ -72,7 +94,7 @@ func (c *slogCore) Enabled(l zapcore.Level) bool { return l >= zapcore.WarnLevel
 
 // With implements zapcore.Core.
 func (c *slogCore) With(fields []zapcore.Field) zapcore.Core {
-	return &slogCore{c.log, append(c.fields[:len(c.fields):len(c.fields)], fields...), c.said}
+	return &slogCore{c.log, append(c.fields[:len(c.fields):len(c.fields)], fields...), c.said, c.removed}
 }
 
 // Check implements zapcore.Core.
@@ -85,6 +107,10 @@ func (c *slogCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.Che
 
 // Write implements zapcore.Core.
 func (c *slogCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	if c.removed != nil && e.Message == "server error" && saysRemoved(fields) {
+		c.removed()
+		return nil
+	}
 	if closing(fields) || strings.Contains(e.Message, pendingChange) {
 		return nil
 	}
@@ -122,6 +148,16 @@ func closing(fields []zapcore.Field) bool {
 	for _, f := range fields {
 		if err, ok := f.Interface.(error); ok && (errors.Is(err, net.ErrClosed) ||
 			errors.Is(err, http.ErrServerClosed) || errors.Is(err, context.Canceled)) {
+			return true
+		}
+	}
+	return false
+}
+
+// saysRemoved tells the error of a member that was removed.
+func saysRemoved(fields []zapcore.Field) bool {
+	for _, f := range fields {
+		if err, ok := f.Interface.(error); ok && strings.Contains(err.Error(), "permanently removed") {
 			return true
 		}
 	}

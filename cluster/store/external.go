@@ -27,7 +27,7 @@ func dial(life context.Context, c Config) (*clientv3.Client, error) {
 		DialKeepAliveTimeout: 5 * time.Second,
 		MaxCallSendMsgSize:   maxMessage,
 		Context:              life,
-		Logger:               engineLog(c.Logger, nil),
+		Logger:               engineLog(c.Logger, nil, nil),
 	}
 	for _, e := range c.Endpoints {
 		if strings.HasPrefix(e, "https://") {

@@ -30,14 +30,14 @@ import (
 // URL.
 func external(t *testing.T, change func(*embed.Config)) string {
 	t.Helper()
-	cfg, err := engineConfig(Config{Dir: t.TempDir(), Listen: "127.0.0.1:0"}.withDefaults())
+	cfg, err := engineConfig(Config{Dir: t.TempDir(), Listen: "127.0.0.1:0"}.withDefaults(), Identity{}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	u := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{u}, []url.URL{u}
 	cfg.MaxTxnOps, cfg.MaxRequestBytes = embed.DefaultMaxTxnOps, embed.DefaultMaxRequestBytes
-	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(engineLog(testLog(t), nil))
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(engineLog(testLog(t), nil, nil))
 	if change != nil {
 		change(cfg)
 	}

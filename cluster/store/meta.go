@@ -2,14 +2,13 @@ package store
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // meta is what is known of the store as a whole.
@@ -27,12 +26,18 @@ func (s *Store) makeMeta(ctx context.Context, now time.Time) error {
 	if _, _, err := s.readMeta(ctx); !errors.Is(err, errNoMeta) {
 		return err
 	}
-	var id [16]byte
-	if _, err := rand.Read(id[:]); err != nil {
-		return fmt.Errorf("make a cluster id: %w", err)
+	var id string
+	var err error
+	if s.engine != nil {
+		id = s.engine.identity.Cluster.ID
+	}
+	if id == "" {
+		if id, err = NewClusterID(); err != nil {
+			return err
+		}
 	}
 	value, err := encodeValue(meta{
-		ClusterID: hex.EncodeToString(id[:]),
+		ClusterID: id,
 		Created:   now.Unix(),
 		Epoch:     nextEpoch(0, now),
 		Schema:    schemaVersion,
@@ -52,12 +57,77 @@ func (s *Store) makeMeta(ctx context.Context, now time.Time) error {
 	return nil
 }
 
+// settle makes sure that the store and the data directory agree on which cluster
+// this is, and that both know it from now on.
+func (s *Store) settle(ctx context.Context, now time.Time) error {
+	if err := s.makeMeta(ctx, now); err != nil || s.engine == nil {
+		return err
+	}
+	m, _, err := s.readMeta(ctx)
+	if err != nil {
+		return err
+	}
+	id := s.engine.identity
+	switch {
+	case id.Cluster.ID == "": // made by a version without clusters
+		if planned := s.c.Cluster.ID; planned != "" && planned != m.ClusterID {
+			return fmt.Errorf("%w: the data is of cluster %s, not of %s", ErrOtherCluster, m.ClusterID, planned)
+		}
+		id.Cluster.ID = m.ClusterID
+	case id.Previous != "":
+		if err := s.adoptMeta(ctx, id); err != nil {
+			return err
+		}
+		id.Previous, id.Epoch = "", 0
+	case id.Cluster.ID != m.ClusterID:
+		return fmt.Errorf("%w: the members are of cluster %s, this server was to be of %s", ErrOtherCluster, m.ClusterID, id.Cluster.ID)
+	case id.Started && id.Name == s.c.Name:
+		return nil
+	}
+	id.Started, id.Name = true, s.c.Name
+	s.engine.identity = id
+	return writeIdentity(s.c.Dir, id)
+}
+
+// adoptMeta makes restored data the new cluster's: its own id, and an epoch that
+// switches have not seen from the old one. Of several members the first does it.
+func (s *Store) adoptMeta(ctx context.Context, id Identity) error {
+	for attempt := 0; ; attempt++ {
+		m, modified, err := s.readMeta(ctx)
+		if err != nil {
+			return err
+		}
+		switch m.ClusterID {
+		case id.Cluster.ID:
+			return nil
+		case id.Previous:
+		default:
+			return fmt.Errorf("%w: the members are of cluster %s, this server was restored for %s", ErrOtherCluster, m.ClusterID, id.Cluster.ID)
+		}
+		m.ClusterID, m.Epoch = id.Cluster.ID, max(id.Epoch, nextEpoch(m.Epoch, time.Unix(0, 0)))
+		value, err := encodeValue(m)
+		if err != nil {
+			return err
+		}
+		p := s.newPlan()
+		p.requireRevision(metaKey, modified, func(*mvccpb.KeyValue) error { return ErrConflict })
+		p.put(metaKey, value)
+		if _, err = s.commit(ctx, p, leaderWrite); !isConflict(err) || !pause(ctx, attempt) {
+			return err
+		}
+	}
+}
+
 // errNoMeta says that the store has not been made yet.
 var errNoMeta = fmt.Errorf("%w: key %q is missing", ErrDamaged, metaKey)
 
 // readMeta returns the meta key and its revision.
 func (s *Store) readMeta(ctx context.Context) (meta, int64, error) {
-	resp, err := s.client.Get(ctx, metaKey)
+	var opts []clientv3.OpOption
+	if s.engine != nil && s.engine.alone() {
+		opts = append(opts, clientv3.WithSerializable())
+	}
+	resp, err := s.client.Get(ctx, metaKey, opts...)
 	if err != nil {
 		return meta{}, 0, fmt.Errorf("read key %q: %w", metaKey, classify(err))
 	}

@@ -14,10 +14,11 @@ const (
 	OpDecide Op = "decide"
 	OpTerm   Op = "term" // taking a term, raising the epoch
 	OpRead   Op = "read"
+	OpMember Op = "member" // a change of members, or of who leads among them
 )
 
 // Ops are all operations.
-var Ops = []Op{OpCreate, OpUpdate, OpDelete, OpPut, OpDecide, OpTerm, OpRead}
+var Ops = []Op{OpCreate, OpUpdate, OpDelete, OpPut, OpDecide, OpTerm, OpRead, OpMember}
 
 // Observer hears of every operation when it has ended, for figures such as
 // latencies and errors. It is called by the goroutine that ran the operation and

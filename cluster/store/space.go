@@ -8,6 +8,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/client/pkg/v3/types"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -95,11 +96,8 @@ func (s *Store) makeRoom(ctx context.Context, forced bool) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	hard := s.c.Quota + s.c.tuning.headroom
-	refuses, err := s.refusesWrites(ctx)
-	if err != nil {
-		s.log.Warn("could not ask the store whether it is full", "err", err)
-		return
-	}
+	alarms := s.alarms()
+	refuses := len(alarms) > 0
 	if !refuses && !forced && s.engine.used() < s.c.Quota && s.engine.size() < hard-hard/10 {
 		return
 	}
@@ -128,27 +126,27 @@ func (s *Store) makeRoom(ctx context.Context, forced bool) {
 		}
 	}
 	if refuses && s.engine.size() < hard-hard/10 {
-		id := uint64(s.engine.etcd.Server.MemberID())
-		_, err := s.client.AlarmDisarm(ctx, &clientv3.AlarmMember{MemberID: id, Alarm: etcdserverpb.AlarmType_NOSPACE})
-		if err != nil {
-			s.log.Warn("could not let the store write again after room was made", "err", err)
-			return
+		for _, id := range alarms {
+			_, err := s.client.AlarmDisarm(ctx, &clientv3.AlarmMember{MemberID: id, Alarm: etcdserverpb.AlarmType_NOSPACE})
+			if err != nil {
+				s.log.Warn("could not let the store write again after room was made", "err", err)
+				return
+			}
 		}
 		s.log.Info("the store has room again", "used", s.engine.used())
 	}
 }
 
-// refusesWrites tells whether the engine has met its hard quota and refuses
-// writes until it is told otherwise.
-func (s *Store) refusesWrites(ctx context.Context) (bool, error) {
-	alarms, err := s.client.AlarmList(ctx)
-	if err != nil {
-		return false, classify(err)
-	}
-	for _, a := range alarms.Alarms {
-		if a.Alarm == etcdserverpb.AlarmType_NOSPACE {
-			return true, nil
+// alarms lists the members that have met the engine's hard quota and for which
+// this one has to care: itself, and those that are members no longer. While
+// there is one, all members refuse writes.
+func (s *Store) alarms() (ids []uint64) {
+	server := s.engine.etcd.Server
+	for _, a := range server.Alarms() {
+		gone := server.Cluster().Member(types.ID(a.MemberID)) == nil
+		if a.Alarm == etcdserverpb.AlarmType_NOSPACE && (gone || a.MemberID == uint64(server.MemberID())) {
+			ids = append(ids, a.MemberID)
 		}
 	}
-	return false, nil
+	return ids
 }

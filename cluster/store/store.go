@@ -87,7 +87,9 @@ func (s *Store) open(ctx context.Context) (err error) {
 		s.engine, err = startEmbedded(ctx, s.c, s.fail)
 		if err == nil {
 			s.client = s.engine.client
-			s.recoverSpace(ctx)
+			if !s.engine.alone() {
+				s.recoverSpace(ctx)
+			}
 		}
 	}
 	if err != nil {
@@ -95,7 +97,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 	}
 	ctx, cancel := s.during(ctx)
 	defer cancel()
-	if err := s.makeMeta(ctx, time.Now()); err != nil {
+	if err := s.settle(ctx, time.Now()); err != nil {
 		return fmt.Errorf("open the store in %s: %w", where, s.reason(err))
 	}
 	revision, err := s.load(ctx, true)
@@ -106,6 +108,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if s.engine != nil {
 		s.work.Go(func() { s.upkeep(s.life) })
 		s.work.Go(func() { s.guard(s.life) })
+		s.work.Go(func() { s.announceAddress(s.life) })
 	}
 	return nil
 }
@@ -172,7 +175,7 @@ func (s *Store) fail(err error) {
 		if s.life.Err() != nil {
 			return
 		}
-		if errors.Is(err, syscall.ENOSPC) {
+		if errors.Is(err, syscall.ENOSPC) && !errors.Is(err, ErrNoSpace) {
 			err = fmt.Errorf("%w: %w", ErrNoSpace, err)
 		}
 		s.log.Error("the store has failed; kvnet must be started again", "err", err)

@@ -26,7 +26,19 @@ func (t Term) Generation() uint64 { return uint64(t.Epoch)<<32 | uint64(t.Term) 
 // TakeTerm makes the caller the leader, under a term that is later than all
 // others. Whoever led before does so no longer, also if it was the caller. The
 // error is ErrConflict if somebody else took a term at the same time.
-func (s *Store) TakeTerm(ctx context.Context, name, instance string) (t Term, err error) {
+func (s *Store) TakeTerm(ctx context.Context, name, instance string) (Term, error) {
+	return s.takeTerm(ctx, name, instance, nil)
+}
+
+// TakeTermAfter is TakeTerm for one of several candidates: it takes over from
+// the leader that the caller has seen, and from nobody else. If another term is
+// in force by now the error is ErrConflict, unless it is the caller's own from an
+// attempt whose answer was lost.
+func (s *Store) TakeTermAfter(ctx context.Context, name, instance string, seen Term) (Term, error) {
+	return s.takeTerm(ctx, name, instance, &seen)
+}
+
+func (s *Store) takeTerm(ctx context.Context, name, instance string, after *Term) (t Term, err error) {
 	doing := fmt.Sprintf("take a term for %q", name)
 	_, err = s.op(ctx, OpTerm, doing, func(ctx context.Context) (int64, error) {
 		if err := s.makeMeta(ctx, time.Now()); err != nil {
@@ -39,6 +51,9 @@ func (s *Store) TakeTerm(ctx context.Context, name, instance string) (t Term, er
 		last, seen, err := termOf(resp.Responses[0].GetResponseRange().GetKvs())
 		if err != nil {
 			return 0, err
+		}
+		if after != nil && last != *after && last.Instance != instance {
+			return 0, fmt.Errorf("%w: %q leads under term %d", ErrConflict, last.Name, last.Term)
 		}
 		kvs := resp.Responses[1].GetResponseRange().GetKvs()
 		if len(kvs) == 0 {

@@ -258,3 +258,20 @@ func TestTheClusterIDStays(t *testing.T) {
 		t.Fatalf("another store has the same id %q, %v", o, err)
 	}
 }
+
+func TestACandidateTakesOverOnlyFromWhomItHasSeen(t *testing.T) {
+	f := open(t, config(t))
+	a := takeTerm(f, "a", "1")
+	b, err := f.TakeTermAfter(ctx(t), "b", "2", a)
+	if err != nil || b.Term != a.Term+1 {
+		t.Fatalf("%+v, %v", b, err)
+	}
+	// c has judged a, too, and is late.
+	_, err = f.TakeTermAfter(ctx(t), "c", "3", a)
+	wantErr(t, err, ErrConflict)
+	// b has not heard that it leads already.
+	again, err := f.TakeTermAfter(ctx(t), "b", "2", a)
+	if err != nil || again.Term != b.Term+1 {
+		t.Fatalf("%+v, %v", again, err)
+	}
+}

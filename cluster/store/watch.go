@@ -68,8 +68,9 @@ func (s *Store) watch(ctx context.Context, revision int64) (int64, error) {
 	if s.c.tuning.beforeWatch != nil {
 		s.c.tuning.beforeWatch()
 	}
-	// Without a leader the cluster can't tell us anything new: then look for
-	// another member.
+	// Without a leader an external member can't tell us anything new: then look
+	// for another one. The embedded one is the only one to ask; its watch goes on
+	// when it is in touch again, and doesn't end meanwhile.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
 	s.mu.Lock()
@@ -166,7 +167,11 @@ func (s *Store) read(events []*clientv3.Event) []state.Event {
 func (s *Store) checkRevision(ctx context.Context, revision int64) error {
 	ctx, cancel := deadline(ctx, s.c.OpTimeout)
 	defer cancel()
-	now, err := s.revision(ctx)
+	var opts []clientv3.OpOption
+	if s.engine != nil {
+		opts = append(opts, clientv3.WithSerializable())
+	}
+	now, err := s.askRevision(ctx, opts...)
 	if err != nil {
 		// The watch itself tells when it is lost; a slow answer is no reason.
 		return nil
@@ -200,6 +205,9 @@ func (s *Store) load(ctx context.Context, strict bool) (int64, error) {
 // list reads all objects and the term, page by page, as of one revision.
 func (s *Store) list(ctx context.Context, strict bool) (objects []model.Object, leader Term, revision int64, err error) {
 	snapshot := s.db.Snapshot()
+	// Once the watch runs, what this member has is what there is to follow. It
+	// can be read without a quorum.
+	local := s.engine != nil && (!strict || s.engine.alone())
 	for from := prefix; from != ""; {
 		opts := []clientv3.OpOption{
 			clientv3.WithRange(prefixEnd(prefix)),
@@ -207,6 +215,9 @@ func (s *Store) list(ctx context.Context, strict bool) (objects []model.Object, 
 		}
 		if revision > 0 {
 			opts = append(opts, clientv3.WithRev(revision))
+		}
+		if local {
+			opts = append(opts, clientv3.WithSerializable())
 		}
 		resp, err := s.client.Get(ctx, from, opts...)
 		if err != nil {

@@ -224,8 +224,10 @@ func (s *Store) commit(ctx context.Context, p *plan, w writer) (int64, error) {
 }
 
 // revision is the present revision of the store.
-func (s *Store) revision(ctx context.Context) (int64, error) {
-	resp, err := s.client.Get(ctx, metaKey, clientv3.WithKeysOnly())
+func (s *Store) revision(ctx context.Context) (int64, error) { return s.askRevision(ctx) }
+
+func (s *Store) askRevision(ctx context.Context, opts ...clientv3.OpOption) (int64, error) {
+	resp, err := s.client.Get(ctx, metaKey, append(opts, clientv3.WithKeysOnly())...)
 	if err != nil {
 		return 0, classify(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"kvnet/cluster/store"
 	"kvnet/northbound/rest"
 	"kvnet/southbound/reconcile"
 )
@@ -20,7 +19,7 @@ func (a adopter) Adopt(ctx context.Context, r rest.AdoptRequest) (out rest.Adopt
 	}
 	l := a.s.leading.Load()
 	if l == nil {
-		return out, store.ErrNotLeader
+		return out, a.s.notLeading()
 	}
 	views, err := l.engine.Adopt(ctx, adoption)
 	if errors.Is(err, reconcile.ErrAdoption) {

@@ -2,62 +2,240 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
+	"path/filepath"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"kvnet/cluster/store"
+	"kvnet/northbound/rest"
 )
 
 func clusterCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "cluster", Short: "Look after the cluster"}
-	var url, user string
-	raise := &cobra.Command{
+	cmd.AddCommand(raiseEpochCommand(), membersCommand(), removeCommand(), backupCommand(), restoreCommand(), recoverCommand())
+	return cmd
+}
+
+func raiseEpochCommand() *cobra.Command {
+	var c client
+	cmd := &cobra.Command{
 		Use:   "raise-epoch",
 		Short: "Let this cluster lead switches that remember a newer leader",
 		Long: `A switch remembers the highest generation of a leader until ovs-vswitchd is
 started again, and refuses older ones. After a store was lost and made anew, its
 generations may be older than what switches remember. This raises the epoch above
 the present time, so that the switches accept the leader again. Do it only when no
-other kvnet cluster is to control these switches.`,
+other kvnet cluster is to control these switches. The leader has to be asked.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return raiseEpoch(cmd.Context(), cmd.OutOrStdout(), url, user)
+			return raiseEpoch(cmd.Context(), cmd.OutOrStdout(), c.url, c.user)
 		},
 	}
-	raise.Flags().StringVar(&url, "url", "http://127.0.0.1:8181", "address of a server's REST")
-	raise.Flags().StringVar(&user, "user", "onos", "account; its password is taken from KVNET_PASSWORD")
-	cmd.AddCommand(raise)
+	c.flags(cmd)
 	return cmd
 }
 
 func raiseEpoch(ctx context.Context, out io.Writer, url, user string) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/kvnet/v1/cluster/raise-epoch", nil)
-	if err != nil {
-		return usageError{fmt.Errorf("--url: %w", err)}
+	var answer struct {
+		Epoch uint32 `json:"epoch"`
 	}
-	req.SetBasicAuth(user, os.Getenv("KVNET_PASSWORD"))
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
+	if err := (client{url, user}).ask(ctx, 10*time.Second, http.MethodPost, "/kvnet/v1/cluster/raise-epoch", &answer); err != nil {
 		return fmt.Errorf("raise the epoch: %w", err)
 	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	_, err := fmt.Fprintf(out, "The epoch is %d now; switches are asked again.\n", answer.Epoch)
+	return err
+}
+
+func membersCommand() *cobra.Command {
+	var c client
+	cmd := &cobra.Command{
+		Use:   "members",
+		Short: "List the servers of the cluster",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var answer struct{ Members []rest.Member }
+			if err := c.ask(cmd.Context(), 10*time.Second, http.MethodGet, "/kvnet/v1/members", &answer); err != nil {
+				return fmt.Errorf("list the members: %w", err)
+			}
+			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			_, _ = fmt.Fprintln(w, "NAME\tADDRESS\tSTATE\tROLE\tTERM\tLAG\tSWITCHES\tVERSION")
+			for _, m := range answer.Members {
+				role := "follower"
+				switch {
+				case m.Leader:
+					role = "leader"
+				case !m.Voter:
+					role = "no vote"
+				}
+				_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", m.Name, m.Address, m.State, role, m.Term, m.Lag, m.Switches, m.Version)
+			}
+			return w.Flush()
+		},
+	}
+	c.flags(cmd)
+	return cmd
+}
+
+func removeCommand() *cobra.Command {
+	var c client
+	cmd := &cobra.Command{
+		Use:   "remove NAME",
+		Short: "Take a server out of the cluster for good",
+		Long: `The cluster counts a server that has failed or was stopped among its members until
+it comes back or is removed. A removed server ends; its data directory has to be
+emptied before it can join again. A removal that would cost the quorum is refused.
+A server that lost its data and joins again under its name needs no removal.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := c.ask(cmd.Context(), 30*time.Second, http.MethodDelete, "/kvnet/v1/cluster/members/"+url.PathEscape(args[0]), nil); err != nil {
+				return fmt.Errorf("remove the member %q: %w", args[0], err)
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is no member any more.\n", args[0])
+			return err
+		},
+	}
+	c.flags(cmd)
+	return cmd
+}
+
+func backupCommand() *cobra.Command {
+	var c client
+	cmd := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Write everything that is stored to a file",
+		Long: `The file contains every write that was acknowledged before the call, secrets among
+them; only its owner can read it. A file that exists is not overwritten.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			n, err := c.backup(cmd.Context(), args[0])
+			if err != nil {
+				return fmt.Errorf("back up to %s: %w", args[0], err)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s has %d bytes.\n", args[0], n)
+			return err
+		},
+	}
+	c.flags(cmd)
+	return cmd
+}
+
+// backup writes a backup to a file, which is there whole or not at all.
+func (c client) backup(ctx context.Context, file string) (n int64, err error) {
+	if _, err := os.Lstat(file); !errors.Is(err, os.ErrNotExist) {
+		return 0, errors.Join(err, os.ErrExist)
+	}
+	body, err := c.open(ctx, http.MethodPost, "/kvnet/v1/cluster/backup")
 	if err != nil {
-		return fmt.Errorf("raise the epoch: read the answer: %w", err)
+		return 0, err
 	}
-	var answer struct {
-		Epoch   uint32 `json:"epoch"`
-		Message string `json:"message"`
+	defer func() { _ = body.Close() }()
+	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*") // for its owner only
+	if err != nil {
+		return 0, err
 	}
-	if err := json.Unmarshal(body, &answer); err != nil || resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("raise the epoch: the server answers %s: %s", resp.Status, answer.Message)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	n, err = io.Copy(f, body)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return 0, err
 	}
-	_, err = fmt.Fprintf(out, "The epoch is %d now; switches are asked again.\n", answer.Epoch)
+	return n, os.Rename(f.Name(), file)
+}
+
+// offline are the settings of commands that work on a data directory while no
+// server uses it.
+type offline struct{ dataDir, name string }
+
+func (o *offline) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.dataDir, "data-dir", "", "directory of the store; no server may be using it")
+	cmd.Flags().StringVar(&o.name, "name", "", "name of the server; default: the one that the data has, or the host's")
+	_ = cmd.MarkFlagRequired("data-dir") // it exists
+}
+
+// server is the name of the server that the directory is for.
+func (o *offline) server() string {
+	if o.name != "" {
+		return o.name
+	}
+	if id, err := store.ReadIdentity(o.dataDir); err == nil && id.Name != "" {
+		return id.Name
+	}
+	host, _ := os.Hostname()
+	return host
+}
+
+func quiet() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+func restoreCommand() *cobra.Command {
+	var o offline
+	cmd := &cobra.Command{
+		Use:   "restore FILE --data-dir DIR",
+		Short: "Make the store of a new cluster of a backup",
+		Long: `It is a cluster of one server, with another id and a later epoch, so that switches
+obey it and servers of the old cluster don't mix with it. Start the server on the
+directory; others join it with empty directories (--join).`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f, err := os.Open(args[0])
+			if err != nil {
+				return fmt.Errorf("restore: %w", err)
+			}
+			defer func() { _ = f.Close() }()
+			r, err := store.Restore(cmd.Context(), f, store.RestoreConfig{Dir: o.dataDir, Name: o.server(), Logger: quiet()})
+			if err != nil {
+				return fmt.Errorf("restore %s: %w", args[0], err)
+			}
+			return told(cmd.OutOrStdout(), r)
+		},
+	}
+	o.flags(cmd)
+	return cmd
+}
+
+func recoverCommand() *cobra.Command {
+	var o offline
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "recover --force-new --data-dir DIR",
+		Short: "Make a cluster of one out of one server's data",
+		Long: `The last resort when most servers are gone for good. Writes that this server had not
+heard of are lost. The other servers can't come back: they have to be emptied and
+join anew. Take the server that had the least lag. The old data stays in the directory
+as etcd.replaced-….`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !force {
+				return usageError{errors.New("the other servers' data is given up by this; say so with --force-new")}
+			}
+			r, err := store.Recover(cmd.Context(), store.Config{Dir: o.dataDir, Name: o.server(), Logger: quiet()})
+			if err != nil {
+				return fmt.Errorf("recover: %w", err)
+			}
+			return told(cmd.OutOrStdout(), r)
+		},
+	}
+	o.flags(cmd)
+	cmd.Flags().BoolVar(&force, "force-new", false, "give up what the other servers have")
+	return cmd
+}
+
+// told says what became of a backup.
+func told(out io.Writer, r store.Restored) error {
+	_, err := fmt.Fprintf(out, "A new cluster %s with epoch %d, from the data of cluster %s at revision %d (%s). Start the server on it.\n",
+		r.ClusterID, r.Epoch, r.Backup.ClusterID, r.Backup.Revision, r.Backup.Time.Format(time.RFC3339))
 	return err
 }

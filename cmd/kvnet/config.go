@@ -28,7 +28,11 @@ type config struct {
 	join                                      []string
 	bootstrapExpect                           int
 	gossipKeyFile, gossipPreset               string
-	storeEndpoints                            []string
+	// gossipGiven says that the gossip was configured, so that a server that
+	// can't listen for it must not start.
+	gossipGiven                              bool
+	storePeerCert, storePeerKey, storePeerCA string
+	storeEndpoints                           []string
 
 	usersFile            string
 	allowDefaultAccounts bool
@@ -61,6 +65,9 @@ func (c *config) flags(f *pflag.FlagSet) {
 	f.IntVar(&c.bootstrapExpect, "bootstrap-expect", 0, "number of servers that found a cluster together")
 	f.StringVar(&c.gossipKeyFile, "gossip-key-file", "", "file with one line: base64 of 32 bytes")
 	f.StringVar(&c.storeListen, "store-listen", "127.0.0.1:2380", "address of the store for other servers")
+	f.StringVar(&c.storePeerCert, "store-peer-cert", "", "certificate file for the stores of other servers (PEM); default: one made from the gossip key")
+	f.StringVar(&c.storePeerKey, "store-peer-key", "", "key file of that certificate (PEM)")
+	f.StringVar(&c.storePeerCA, "store-peer-ca", "", "file of the authority that signs the servers' certificates (PEM)")
 	f.StringSliceVar(&c.storeEndpoints, "store-endpoints", nil, "URLs of an external etcd cluster, instead of the embedded store")
 	f.StringVar(&c.usersFile, "users-file", "", "file of accounts: name:bcrypt-hash:role[,role] per line")
 	f.BoolVar(&c.allowDefaultAccounts, "allow-default-accounts", false, "accept onos:rocks and guest:guest also where REST listens beyond loopback")
@@ -103,7 +110,7 @@ func (c *config) load(cmd *cobra.Command) error {
 		return err
 	}
 	if c.file == "" {
-		return c.check()
+		return c.check(f)
 	}
 	b, err := os.ReadFile(c.file)
 	if err != nil {
@@ -133,11 +140,11 @@ func (c *config) load(cmd *cobra.Command) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return c.check()
+	return c.check(f)
 }
 
 // check refuses settings that can't work, in words.
-func (c *config) check() error {
+func (c *config) check(f *pflag.FlagSet) error {
 	bad := func(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 	for _, a := range []struct{ flag, addr string }{
 		{"rest-listen", c.restListen}, {"openflow-listen", c.openflowListen}, {"metrics-listen", c.metricsListen},
@@ -162,22 +169,18 @@ func (c *config) check() error {
 	case (c.restTLSCert == "") != (c.restTLSKey == ""):
 		return bad("--rest-tls-cert and --rest-tls-key need each other")
 	}
+	for _, name := range []string{"gossip-listen", "gossip-key-file", "advertise"} {
+		c.gossipGiven = c.gossipGiven || f.Changed(name)
+	}
+	if err := c.checkCluster(); err != nil {
+		return usageError{err}
+	}
 	abs, err := filepath.Abs(c.dataDir)
 	if err != nil {
 		return bad("--data-dir: %w", err)
 	}
 	c.dataDir = abs
 	return nil
-}
-
-// storeAdvertise is the address by which other servers reach the store: the
-// advertised host with the store's port. Empty: the store's own address.
-func (c *config) storeAdvertise() string {
-	if c.advertise == "" {
-		return ""
-	}
-	_, port, _ := net.SplitHostPort(c.storeListen)
-	return net.JoinHostPort(c.advertise, port)
 }
 
 // notYet names the settings that were given and whose part of kvnet does not
@@ -187,8 +190,7 @@ func (c *config) notYet(f *pflag.FlagSet) []string {
 	if c.manageBridges {
 		out = append(out, "--manage-bridges")
 	}
-	for _, name := range []string{"gossip-listen", "join", "bootstrap-expect", "gossip-key-file", "gossip-preset",
-		"kubeconfig", "openflow-tls-listen", "openflow-tls-cert", "openflow-tls-key", "openflow-tls-ca"} {
+	for _, name := range []string{"kubeconfig", "openflow-tls-listen", "openflow-tls-cert", "openflow-tls-key", "openflow-tls-ca"} {
 		if fl := f.Lookup(name); fl != nil && fl.Changed {
 			out = append(out, "--"+name)
 		}

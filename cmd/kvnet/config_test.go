@@ -81,7 +81,7 @@ func TestSettingsWithoutAPartSaySo(t *testing.T) {
 	if err := cmd.Execute(); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(c.notYet(cmd.Flags()), " "); got != "--join --kubeconfig" {
+	if got := strings.Join(c.notYet(cmd.Flags()), " "); got != "--kubeconfig" {
 		t.Error(got)
 	}
 }

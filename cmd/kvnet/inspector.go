@@ -1,9 +1,6 @@
 package main
 
 import (
-	"net"
-	"strconv"
-
 	"kvnet/model"
 	"kvnet/northbound/rest"
 	"kvnet/southbound/flow"
@@ -59,16 +56,6 @@ func (i inspector) Switches() []rest.SwitchView {
 			v.LastError = k.LastError
 		}
 		out = append(out, v)
-	}
-	return out
-}
-
-func (i inspector) Cluster() []rest.MemberView {
-	var out []rest.MemberView
-	for _, m := range (members{i.s}).Members() {
-		host, port, _ := net.SplitHostPort(m.Address)
-		n, _ := strconv.Atoi(port)
-		out = append(out, rest.MemberView{ID: m.Name, IP: host, TCPPort: n, Status: "READY", LastUpdate: i.s.started})
 	}
 	return out
 }

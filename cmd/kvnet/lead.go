@@ -44,9 +44,11 @@ func (s *server) work(ctx context.Context, t store.Term) error {
 	g.Go(func() error { return prober.Run(ctx) })
 	g.Go(func() error { return counters.Run(ctx) })
 	g.Go(func() error { return s.watchStale(ctx, t) })
-	s.of.SetRole(openflow.Role{Master: true, Generation: t.Generation()})
+	g.Go(func() error { return s.watchReach(ctx, t) })
+	g.Go(func() error { s.store.KeepAway(ctx); return nil })
+	s.askMaster(t)
 	err := g.Wait()
-	s.of.SetRole(openflow.Role{Generation: t.Generation()})
+	s.askSlave(t, true)
 	return err
 }
 
@@ -97,13 +99,30 @@ func (s *server) raiseEpoch(ctx context.Context, t store.Term) (uint32, error) {
 	return epoch, nil
 }
 
+// notLeading is the error of what only the leader can do. It names the leader.
+func (s *server) notLeading() error {
+	st := s.opened.Load()
+	if st == nil {
+		return store.ErrNotLeader
+	}
+	t, _ := st.Leader()
+	if g := s.gossip.Load(); g != nil && t.Name != s.c.name {
+		for _, m := range g.Members() {
+			if m.Name == t.Name {
+				return fmt.Errorf("%w: ask %q, its REST is at %s", store.ErrNotLeader, m.Name, m.Meta.REST)
+			}
+		}
+	}
+	return store.ErrNotLeader
+}
+
 // epochs raises the epoch on a client's request and takes a term of it.
 type epochs struct{ s *server }
 
 func (e epochs) RaiseEpoch(ctx context.Context) (uint32, error) {
 	l := e.s.leading.Load()
 	if l == nil {
-		return 0, fmt.Errorf("raise the epoch of the cluster: %w", store.ErrNotLeader)
+		return 0, fmt.Errorf("raise the epoch of the cluster: %w", e.s.notLeading())
 	}
 	epoch, err := e.s.raiseEpoch(ctx, l.term)
 	if err == nil {

@@ -24,11 +24,7 @@ func newStoreMetrics(r prometheus.Registerer) storeMetrics {
 
 // Operation implements store.Observer.
 func (m storeMetrics) Operation(op store.Op, took time.Duration, err error) {
-	result := "ok"
-	if err != nil {
-		result = "error"
-	}
-	m.seconds.WithLabelValues(string(op), result).Observe(took.Seconds())
+	m.seconds.WithLabelValues(string(op), outcome(err)).Observe(took.Seconds())
 }
 
 var (
@@ -42,6 +38,9 @@ var (
 	lagDesc      = prometheus.NewDesc("kvnet_watch_lag_revisions", "Revisions of the store that this server has not reached, of those that were there when it last asked.", nil, nil)
 	delayDesc    = prometheus.NewDesc("kvnet_watch_lag_seconds", "Time that this server took to reach the revision of the store when it last asked.", nil, nil)
 	switchesDesc = prometheus.NewDesc("kvnet_switches_connected", "Switches that are connected, by the role of this server.", []string{"role"}, nil)
+	storedDesc   = prometheus.NewDesc("kvnet_cluster_term", "Newest term that this server has read from the store.", nil, nil)
+	quorumDesc   = prometheus.NewDesc("kvnet_store_quorum", "1 if the embedded store has a quorum, as far as this server knows.", nil, nil)
+	votersDesc   = prometheus.NewDesc("kvnet_store_voters", "Members of the embedded store that have a vote.", nil, nil)
 	termDesc     = prometheus.NewDesc("kvnet_term", "Term under which this server leads.", nil, nil)
 )
 
@@ -50,7 +49,7 @@ type collector struct{ s *server }
 
 // Describe implements prometheus.Collector.
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{revisionDesc, usedDesc, quotaDesc, freeDesc, watchesDesc, badDesc, leadingDesc, termDesc, lagDesc, delayDesc, switchesDesc} {
+	for _, d := range []*prometheus.Desc{revisionDesc, usedDesc, quotaDesc, freeDesc, watchesDesc, badDesc, leadingDesc, termDesc, storedDesc, quorumDesc, votersDesc, lagDesc, delayDesc, switchesDesc} {
 		ch <- d
 	}
 	(*reconcile.Engine)(nil).Describe(ch)
@@ -59,7 +58,11 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64) { ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v) }
-	st := c.s.store.Stats()
+	opened := c.s.opened.Load()
+	if opened == nil {
+		return
+	}
+	st := opened.Stats()
 	gauge(revisionDesc, float64(st.Revision))
 	gauge(badDesc, float64(st.Unreadable))
 	ch <- prometheus.MustNewConstMetric(watchesDesc, prometheus.CounterValue, float64(st.WatchesLost))
@@ -70,6 +73,16 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(usedDesc, float64(st.Used))
 		gauge(quotaDesc, float64(st.Quota))
 		gauge(freeDesc, float64(st.Free))
+	}
+	term, _ := opened.Leader()
+	gauge(storedDesc, float64(term.Term))
+	if h, ok := opened.Health(); ok {
+		quorum := 0.0
+		if h.Quorum {
+			quorum = 1
+		}
+		gauge(quorumDesc, quorum)
+		gauge(votersDesc, float64(h.Voters))
 	}
 	l := c.s.leading.Load()
 	if l == nil {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"kvnet/cluster/gossip"
 	"kvnet/cluster/leader"
 	"kvnet/cluster/store"
 	"kvnet/model/state"
@@ -59,19 +61,31 @@ func newLogger(level string) (*slog.Logger, error) {
 // server is the running process: parts that hold for its whole life, and what it
 // does while it leads.
 type server struct {
-	c       *config
-	log     *slog.Logger
-	db      *state.DB
-	store   *store.Store
-	of      *openflow.Server
-	metrics *reconcile.Metrics
-	gauges  *stats.Gauges
-	lag     lag
-	leading atomic.Pointer[leading] // nil: not leading
-	stale   chan uint64             // generations of switches that refused ours
-	newest  atomic.Uint64           // generation that a switch has refused ours for
-	renew   func()                  // gives up the term and takes a later one
-	started time.Time
+	c          *config
+	log        *slog.Logger
+	db         *state.DB
+	store      *store.Store                // for what begins when it is open
+	opened     atomic.Pointer[store.Store] // nil until it is open
+	gossip     atomic.Pointer[gossip.Gossip]
+	of         *openflow.Server
+	leadership *leader.Leadership
+	metrics    *reconcile.Metrics
+	cluster    *clusterMetrics
+	storeStats store.Observer
+	gauges     *stats.Gauges
+	lag        lag
+	leading    atomic.Pointer[leading] // nil: not leading
+	phase      phase
+	peers      peers
+	takeOver   chan uint64   // generations of leaders that want this server to lead
+	stale      chan uint64   // generations of switches that refused ours
+	newest     atomic.Uint64 // generation that a switch has refused ours for
+	renew      func()        // gives up the term and takes a later one
+	started    time.Time
+	given      atomic.Int64 // when the lead was last given for the switches' sake
+
+	roles  sync.Mutex
+	master bool // what the switches were asked for last
 }
 
 // run starts everything and returns when ctx ends or a part fails.
@@ -80,9 +94,13 @@ func run(ctx context.Context, c *config, log *slog.Logger) error {
 }
 
 // runWith is run with the metrics in a registry of the caller's.
-func runWith(ctx context.Context, c *config, log *slog.Logger, registry *prometheus.Registry) (err error) {
+func runWith(ctx context.Context, c *config, log *slog.Logger, registry *prometheus.Registry) error {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	s := &server{c: c, log: log, db: state.New(), metrics: reconcile.NewMetrics(registry), stale: make(chan uint64, 1), started: time.Now()}
+	s := &server{
+		c: c, log: log, db: state.New(), metrics: reconcile.NewMetrics(registry), cluster: newClusterMetrics(registry),
+		storeStats: newStoreMetrics(registry), takeOver: make(chan uint64, 1), stale: make(chan uint64, 1), started: time.Now(),
+	}
+	s.phase.set("the store is being opened")
 
 	// The sockets come first: a port that is taken is said before the store is
 	// opened.
@@ -92,20 +110,11 @@ func runWith(ctx context.Context, c *config, log *slog.Logger, registry *prometh
 		return fmt.Errorf("listen for switches on --openflow-listen %s: %w", c.openflowListen, err)
 	}
 	defer func() { _ = ofListener.Close() }()
-
-	s.store, err = store.Open(ctx, store.Config{
-		Name: c.name, Dir: c.dataDir, Listen: c.storeListen, Endpoints: c.storeEndpoints, Logger: log,
-		Observer: newStoreMetrics(registry), Advertise: c.storeAdvertise(),
-	}, s.db)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.store.Close()) }()
 	s.gauges = stats.NewGauges(s.db)
 	registry.MustRegister(collector{s}, s.gauges)
-
 	api, err := rest.New(rest.Config{
-		Listen: c.restListen, MetricsListen: c.metricsListen, Store: s.store, DB: s.db, Inspector: inspector{s}, Epochs: epochs{s}, Adopter: adopter{s}, Members: members{s},
+		Listen: c.restListen, MetricsListen: c.metricsListen, Store: lateStore{s}, DB: s.db, Waiting: s.waiting,
+		Inspector: inspector{s}, Epochs: epochs{s}, Adopter: adopter{s}, Members: members{s}, Cluster: clusterKeeper{s},
 		Accounts: rest.AccountsConfig{UsersFile: c.usersFile, AllowDefaults: c.allowDefaultAccounts},
 		TLS:      rest.TLSConfig{CertFile: c.restTLSCert, KeyFile: c.restTLSKey},
 		Logger:   log, Registry: registry, Version: version,
@@ -114,41 +123,70 @@ func runWith(ctx context.Context, c *config, log *slog.Logger, registry *prometh
 		return err
 	}
 	s.of = openflow.NewServer(openflow.Config{Observer: s.db, Events: events{s}, Logger: log})
-
 	log.Info("listening", "rest", api.Addr().String(), "openflow", ofListener.Addr().String(), "metrics", c.metricsListen, "data", c.dataDir)
+
+	// REST answers before there is a cluster, and what it has begun ends before
+	// the store is closed.
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return api.Serve(ctx) })
+	g.Go(func() error {
+		if err := s.enter(ctx, api.Addr(), ofListener.Addr()); err != nil {
+			return err
+		}
+		return s.serve(ctx, ofListener)
+	})
+	if err = g.Wait(); errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	if err = errors.Join(err, s.leave()); err == nil {
+		log.Info("stopped")
+	}
+	return err
+}
+
+// serve works in the cluster until ctx ends or a part fails. Before it returns it
+// hands the lead over.
+func (s *server) serve(ctx context.Context, ofListener net.Listener) error {
 	elected := make(chan election, 1)
 	l, err := leader.NewLeadership(leader.LeadershipConfig{
-		Store: s.store, Name: c.name, Logger: log,
+		Store: s.store, Name: s.c.name, Logger: s.log, Stand: s.stand, Timing: s.timing,
 		OnElected: func(ctx context.Context, t store.Term) {
+			s.cluster.elections.Inc()
 			select {
 			case <-elected: // an election that ended before work on it began
 			default:
 			}
 			elected <- election{ctx, t}
 		},
+		OnLost: func(store.Term) { s.cluster.lost.Inc() },
 	})
 	if err != nil {
 		return err
 	}
-	s.renew = l.Renew
+	s.leadership, s.renew = l, l.Renew
 
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return api.Serve(ctx) })
-	g.Go(func() error { return s.of.Serve(ctx, ofListener) })
-	g.Go(func() error { return s.lead(ctx, l, elected) })
-	g.Go(func() error { return s.watchLag(ctx) })
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	g, life := errgroup.WithContext(life)
+	g.Go(func() error { return s.of.Serve(life, ofListener) })
+	g.Go(func() error { return s.lead(life, l, elected) })
+	g.Go(func() error { return s.watchLag(life) })
+	g.Go(func() error { return s.followTerm(life) })
+	g.Go(func() error { return s.beMember(life) })
 	g.Go(func() error {
 		select {
 		case <-s.store.Failed():
 			return s.store.Err()
+		case <-life.Done():
 		case <-ctx.Done():
-			return nil
+			s.handOver()
+			stop()
 		}
+		return nil
 	})
 	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
-	log.Info("stopped")
 	return nil
 }
 

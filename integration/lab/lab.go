@@ -82,7 +82,7 @@ func (l *Lab) OnClose(f func() error) { l.closers = append(l.closers, f) }
 
 // AddNode makes a node without bridges.
 func (l *Lab) AddNode(ctx context.Context, name string) (*Node, error) {
-	ns, err := l.namespace(ctx, name)
+	ns, err := l.AddNamespace(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (l *Lab) Host(name string) *Host {
 func (l *Lab) Wire(ctx context.Context, a, b *Node) (endA, endB string, err error) {
 	l.wires++
 	endA, endB = fmt.Sprintf("w%da", l.wires), fmt.Sprintf("w%db", l.wires)
-	if err := veth(ctx, a.NS, endA, b.NS, endB); err != nil {
+	if err := Veth(ctx, a.NS, endA, b.NS, endB); err != nil {
 		return "", "", fmt.Errorf("wire %s to %s: %w", a.Name, b.Name, err)
 	}
 	return endA, endB, nil
@@ -139,12 +139,12 @@ type HostConfig struct {
 
 // AddHost makes a host and plugs it into a bridge of a node.
 func (l *Lab) AddHost(ctx context.Context, n *Node, bridge string, c HostConfig) (*Host, error) {
-	ns, err := l.namespace(ctx, c.Name)
+	ns, err := l.AddNamespace(ctx, c.Name)
 	if err != nil {
 		return nil, err
 	}
 	h := &Host{NS: ns, Name: c.Name, Tap: "tap-" + c.Name}
-	if err := veth(ctx, n.NS, h.Tap, ns, "eth0"); err != nil {
+	if err := Veth(ctx, n.NS, h.Tap, ns, "eth0"); err != nil {
 		return nil, fmt.Errorf("plug %s into %s: %w", c.Name, n.Name, err)
 	}
 	if err := ns.DisableOffloads("eth0"); err != nil {
@@ -172,7 +172,8 @@ func (l *Lab) AddHost(ctx context.Context, n *Node, bridge string, c HostConfig)
 	return h, nil
 }
 
-func (l *Lab) namespace(ctx context.Context, name string) (*netns.NS, error) {
+// AddNamespace makes a namespace without anything in it.
+func (l *Lab) AddNamespace(ctx context.Context, name string) (*netns.NS, error) {
 	ns, err := netns.Create(ctx, l.id+"-"+name)
 	if err != nil {
 		return nil, err
@@ -181,9 +182,9 @@ func (l *Lab) namespace(ctx context.Context, name string) (*netns.NS, error) {
 	return ns, nil
 }
 
-// veth makes a pair of interfaces and brings both up. IPv6 stays off: its
+// Veth makes a pair of interfaces and brings both up. IPv6 stays off: its
 // neighbour discovery would be packets that no test has sent.
-func veth(ctx context.Context, a *netns.NS, nameA string, b *netns.NS, nameB string) error {
+func Veth(ctx context.Context, a *netns.NS, nameA string, b *netns.NS, nameB string) error {
 	if err := netns.IP(ctx, "link", "add", nameA, "netns", a.Name, "type", "veth", "peer", "name", nameB, "netns", b.Name); err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"kvnet/integration/netns"
 )
 
@@ -62,7 +64,27 @@ func reap() error {
 	}
 	for _, dir := range dirs {
 		if orphan(filepath.Base(dir)) {
-			errs = append(errs, os.RemoveAll(dir))
+			errs = append(errs, unmount(dir), os.RemoveAll(dir))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// unmount takes away what is mounted below a folder.
+func unmount(dir string) error {
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return fmt.Errorf("list mounts: %w", err)
+	}
+	var errs []error
+	for line := range strings.Lines(string(mounts)) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 || !strings.HasPrefix(fields[1], dir+"/") {
+			continue
+		}
+		// Another process may reap the same ones at the same time.
+		if err := unix.Unmount(fields[1], unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+			errs = append(errs, fmt.Errorf("unmount %s: %w", fields[1], err))
 		}
 	}
 	return errors.Join(errs...)

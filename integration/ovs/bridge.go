@@ -90,6 +90,25 @@ func (i *Instance) Reconnect(ctx context.Context, bridge string) error {
 	return i.Vsctl(ctx, "set", "controller", bridge, fmt.Sprintf("target=%q", next))
 }
 
+// ControllerSocketOf is where a bridge looks for the n-th of several controllers,
+// from 0.
+func (i *Instance) ControllerSocketOf(bridge string, n int) string {
+	if n == 0 {
+		return i.ControllerSocket(bridge)
+	}
+	return fmt.Sprintf("%s%d", i.ControllerSocket(bridge), n+1)
+}
+
+// SetControllers gives a bridge controllers, by their sockets. Connections to those
+// that it has already stay.
+func (i *Instance) SetControllers(ctx context.Context, bridge string, sockets ...string) error {
+	args := []string{"set-controller", bridge}
+	for _, s := range sockets {
+		args = append(args, "unix:"+s)
+	}
+	return i.Vsctl(ctx, args...)
+}
+
 // AddPort adds a port to a bridge.
 func (i *Instance) AddPort(ctx context.Context, bridge string, p Port) error {
 	return i.Vsctl(ctx, p.add(bridge)[1:]...)

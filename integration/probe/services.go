@@ -49,7 +49,7 @@ func ServeTCP(ns *netns.NS, address netip.AddrPort) (*Service, error) {
 			s.done.Go(func() {
 				defer s.hold(conn)()
 				// A client whose end nobody tells of must not stay for ever.
-				_ = conn.SetDeadline(time.Now().Add(time.Minute))
+				_ = conn.SetDeadline(time.Now().Add(10 * time.Minute))
 				if _, err := fmt.Fprintf(conn, "%s\n", conn.RemoteAddr()); err == nil {
 					_, _ = io.Copy(conn, conn)
 				}

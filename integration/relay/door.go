@@ -20,6 +20,7 @@ type door struct {
 	flow   chan struct{} // closed while bytes may pass
 	links  map[*link]struct{}
 	closed bool
+	last   func(Frame) bool // which frame cuts the connection; nil: none
 }
 
 // link is one connection of the switch.
@@ -132,7 +133,9 @@ func (d *door) pump(from *bufio.Reader, to net.Conn, direction Direction, l *lin
 		}
 		if len(message) > 0 {
 			if err == nil {
-				d.relay.record(d.name, direction, message)
+				if d.isLast(d.relay.record(d.name, direction, message)) {
+					return
+				}
 			}
 			if _, err := to.Write(message); err != nil {
 				return
@@ -146,6 +149,22 @@ func (d *door) pump(from *bufio.Reader, to net.Conn, direction Direction, l *lin
 			return
 		}
 	}
+}
+
+func (d *door) cutWhen(match func(Frame) bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last = match
+}
+
+func (d *door) isLast(f Frame) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.last == nil || !d.last(f) {
+		return false
+	}
+	d.last = nil
+	return true
 }
 
 func (d *door) waitFlow(l *link) bool {

@@ -42,6 +42,7 @@ const (
 	FlowMod       Type = 14
 	GroupMod      Type = 15
 	RoleRequest   Type = 24
+	RoleReply     Type = 25
 )
 
 // Experimenter messages of the Open Networking Foundation's bundle extension.
@@ -49,6 +50,12 @@ const (
 	bundleExperimenter = 0x4f4e4600
 	bundleControl      = 2300
 	bundleAdd          = 2301
+)
+
+// Requests of a bundle-control message to a switch.
+const (
+	BundleOpen   = 0
+	BundleCommit = 4
 )
 
 // headerLength is the length of the OpenFlow header, and the offset at which a
@@ -75,6 +82,18 @@ type Frame struct {
 func (f Frame) Writes() bool {
 	return f.Direction == ToSwitch && (f.Type == FlowMod || f.Type == GroupMod)
 }
+
+// BundleControl reads a bundle-control message that goes to a switch.
+func (f Frame) BundleControl() (bundle uint32, request uint16, ok bool) {
+	if f.Direction != ToSwitch || f.Type != Experimenter || len(f.Bytes) < bundleInner ||
+		binary.BigEndian.Uint32(f.Bytes[8:]) != bundleExperimenter || binary.BigEndian.Uint32(f.Bytes[12:]) != bundleControl {
+		return 0, 0, false
+	}
+	return binary.BigEndian.Uint32(f.Bytes[16:]), binary.BigEndian.Uint16(f.Bytes[20:]), true
+}
+
+// BundleID is the bundle that a bundle-add belongs to.
+func (f Frame) BundleID() uint32 { return binary.BigEndian.Uint32(f.Bytes[16:]) }
 
 // String shows the frame with its bytes.
 func (f Frame) String() string {

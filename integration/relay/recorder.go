@@ -74,10 +74,11 @@ func Describe(frames []Frame) string {
 	return b.String()
 }
 
-func (r *Recorder) record(switchName string, d Direction, message []byte) {
+func (r *Recorder) record(switchName string, d Direction, message []byte) Frame {
 	f := Frame{Time: time.Now(), Switch: switchName, Direction: d, Bytes: message}
 	f.Type, f.BundleAdd = classify(message)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.frames = append(r.frames, f)
+	return f
 }

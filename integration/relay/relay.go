@@ -15,7 +15,7 @@ import (
 type Relay struct {
 	Recorder
 
-	server  string
+	connect func() (net.Conn, error)
 	mu      sync.Mutex
 	doors   map[string]*door
 	closing chan struct{}
@@ -24,8 +24,17 @@ type Relay struct {
 
 // New makes a relay to the server's OpenFlow address (TCP).
 func New(server string) *Relay {
-	return &Relay{server: server, doors: map[string]*door{}, closing: make(chan struct{})}
+	return NewDialing(func() (net.Conn, error) { return net.DialTimeout("tcp", server, dialTimeout) })
 }
+
+// NewDialing makes a relay that connects to the server by a function, for a server
+// that is in another network namespace.
+func NewDialing(connect func() (net.Conn, error)) *Relay {
+	return &Relay{connect: connect, doors: map[string]*door{}, closing: make(chan struct{})}
+}
+
+// dialTimeout bounds the wait for a server that doesn't answer.
+const dialTimeout = 5 * time.Second
 
 // Listen waits for the switch of that name, on "unix" or "tcp".
 func (r *Relay) Listen(switchName, network, address string) (net.Addr, error) {
@@ -72,6 +81,12 @@ func (r *Relay) Admit(switches ...string) { r.forEach((*door).admit, switches) }
 // names it means all.
 func (r *Relay) Cut(switches ...string) { r.forEach((*door).cut, switches) }
 
+// CutWhen ends a switch's connection as soon as a frame comes by that match
+// accepts, once. The frame is recorded and goes no further.
+func (r *Relay) CutWhen(switchName string, match func(Frame) bool) {
+	r.pick([]string{switchName})[0].cutWhen(match)
+}
+
 // Freeze stops forwarding in both directions while connections stay open.
 // Without names it means all.
 func (r *Relay) Freeze(switches ...string) { r.forEach((*door).freeze, switches) }
@@ -96,6 +111,9 @@ func (r *Relay) WaitConnected(ctx context.Context, switches ...string) error {
 		}
 	}
 }
+
+// Connected tells whether a switch has a connection to the server.
+func (r *Relay) Connected(switchName string) bool { return r.pick([]string{switchName})[0].connected() }
 
 // Waiting is the number of a switch's connections that are kept waiting.
 func (r *Relay) Waiting(switchName string) int { return r.pick([]string{switchName})[0].waiting() }
@@ -149,5 +167,5 @@ func (r *Relay) dial() (net.Conn, error) {
 		return nil, errClosed
 	default:
 	}
-	return net.DialTimeout("tcp", r.server, 5*time.Second)
+	return r.connect()
 }

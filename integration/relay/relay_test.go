@@ -281,3 +281,22 @@ func TestSwitchSeesThatTheServerIsGone(t *testing.T) {
 	_ = s.ln.Close()
 	expectClosed(t, dial(t, at["a"]))
 }
+
+// A connection can be cut at a message, which comes out no more, and is recorded.
+// The next connection goes on as usual.
+func TestCutWhen(t *testing.T) {
+	r, s, at := start(t, "a")
+	first, second := message(relay.FlowMod, 1), message(relay.FlowMod, 2)
+	r.CutWhen("a", func(f relay.Frame) bool { return bytes.Equal(f.Bytes, second) })
+	sw := dial(t, at["a"])
+	srv := s.next(t)
+	write(t, srv, append(append([]byte(nil), first...), second...))
+	expect(t, sw, first)
+	expectClosed(t, sw)
+	if n := r.Count(0, "a", relay.ToSwitch).FlowMods; n != 2 {
+		t.Errorf("%d messages are recorded, want 2", n)
+	}
+	sw = dial(t, at["a"])
+	write(t, s.next(t), second)
+	expect(t, sw, second)
+}

@@ -27,17 +27,20 @@ type Config struct {
 	AuditInterval, FullAuditInterval time.Duration
 	// Args are further flags.
 	Args []string
+	// NS is the namespace that the server runs in, and Host its address there. The
+	// ports are the usual ones then. nil: this process's own namespace, loopback,
+	// and free ports.
+	NS   *netns.NS
+	Host string
 }
 
 // Server is a kvnet server that can be killed and started again with the same
 // data at the same addresses.
 type Server struct {
 	Config
-	// REST, OpenFlow and Metrics are the server's addresses.
-	REST, OpenFlow, Metrics string
+	// REST, OpenFlow, Metrics, Store and Gossip are the server's addresses.
+	REST, OpenFlow, Metrics, Store, Gossip string
 
-	store  string
-	gossip string
 	client *http.Client
 	cmd    *exec.Cmd
 	done   chan struct{}
@@ -49,8 +52,14 @@ const readyTimeout = 30 * time.Second
 // New chooses free addresses for a server, which is not started yet.
 func New(c Config) (*Server, error) {
 	s := &Server{Config: c, client: &http.Client{Timeout: 15 * time.Second}}
+	if c.NS != nil {
+		s.REST, s.OpenFlow, s.Metrics = c.Host+":8181", c.Host+":6653", c.Host+":9300"
+		s.Store, s.Gossip = c.Host+":2380", c.Host+":7946"
+		s.client.Transport = &http.Transport{DialContext: s.dialThere}
+		return s, nil
+	}
 	// All are held until all are chosen, so that none is chosen twice.
-	for _, address := range []*string{&s.REST, &s.OpenFlow, &s.Metrics, &s.store, &s.gossip} {
+	for _, address := range []*string{&s.REST, &s.OpenFlow, &s.Metrics, &s.Store, &s.Gossip} {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, fmt.Errorf("choose address: %w", err)
@@ -64,10 +73,10 @@ func New(c Config) (*Server, error) {
 // Arguments is the command line that runs the server.
 func (s *Server) Arguments() []string {
 	args := []string{
-		"server", "--name", s.Name, "--data-dir", filepath.Join(s.Dir, "data"),
+		"server", "--name", s.Name, "--data-dir", s.DataDir(),
 		"--rest-listen", s.REST, "--openflow-listen", s.OpenFlow,
-		"--metrics-listen", s.Metrics, "--store-listen", s.store,
-		"--gossip-listen", s.gossip, "--manage-bridges=false",
+		"--metrics-listen", s.Metrics, "--store-listen", s.Store,
+		"--gossip-listen", s.Gossip, "--manage-bridges=false",
 	}
 	if s.AuditInterval > 0 {
 		args = append(args, "--audit-interval", s.AuditInterval.String())
@@ -78,11 +87,22 @@ func (s *Server) Arguments() []string {
 	return append(args, s.Args...)
 }
 
+// DataDir is the directory of the server's store.
+func (s *Server) DataDir() string { return filepath.Join(s.Dir, "data") }
+
 // LogFile holds what the server has printed in all its lives.
 func (s *Server) LogFile() string { return filepath.Join(s.Dir, "server.log") }
 
 // Start runs the server and waits until it is ready.
 func (s *Server) Start(ctx context.Context) error {
+	if err := s.Launch(); err != nil {
+		return err
+	}
+	return s.WaitReady(ctx)
+}
+
+// Launch runs the server without waiting for anything.
+func (s *Server) Launch() error {
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return fmt.Errorf("make folder of the server: %w", err)
 	}
@@ -92,6 +112,10 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(s.Binary, s.Arguments()...)
+	if s.NS != nil {
+		// ip(8) becomes the server, so signals reach the server itself.
+		cmd = s.NS.Command(context.Background(), s.Binary, s.Arguments()...)
+	}
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := netns.Spawn(cmd); err != nil {
 		return fmt.Errorf("start %s: %w", s.Binary, err)
@@ -102,10 +126,11 @@ func (s *Server) Start(ctx context.Context) error {
 		_ = cmd.Wait() // Stop looks at the exit status
 	}()
 	s.cmd, s.done = cmd, done
-	return s.waitReady(ctx)
+	return nil
 }
 
-func (s *Server) waitReady(ctx context.Context) error {
+// WaitReady waits until the server says that it is ready.
+func (s *Server) WaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -141,6 +166,20 @@ func (s *Server) Running() bool {
 		return true
 	}
 }
+
+// Signal sends a signal to the server's process.
+func (s *Server) Signal(signal os.Signal) error {
+	if !s.Running() {
+		return fmt.Errorf("send %v to the server: it doesn't run", signal)
+	}
+	if err := s.cmd.Process.Signal(signal); err != nil {
+		return fmt.Errorf("send %v to the server: %w", signal, err)
+	}
+	return nil
+}
+
+// Done is closed when the process of the last start has ended.
+func (s *Server) Done() <-chan struct{} { return s.done }
 
 // Kill ends the server as by kill -9.
 func (s *Server) Kill() error {

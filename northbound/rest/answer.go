@@ -38,7 +38,7 @@ func empty(c *gin.Context, status int) {
 // fail writes a refusal.
 func (s *Server) fail(c *gin.Context, err error) {
 	e := asAPIError(err)
-	if e.code >= http.StatusInternalServerError {
+	if e.code >= http.StatusInternalServerError && !e.expected {
 		s.log.Warn("REST request failed", "method", c.Request.Method, "path", c.Request.URL.EscapedPath(),
 			"status", e.code, "message", e.message, "error", errors.Unwrap(e))
 	}

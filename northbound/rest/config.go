@@ -24,6 +24,9 @@ type Store interface {
 	Get(ctx context.Context, kind model.Kind, key string) (model.Object, error)
 	// Ping asks the store for an answer.
 	Ping(ctx context.Context) error
+	// Linearizable returns a revision that contains every write that was
+	// acknowledged before the call.
+	Linearizable(ctx context.Context) (int64, error)
 }
 
 // Config says what a Server serves and where.
@@ -37,13 +40,19 @@ type Config struct {
 	Store     Store
 	DB        *state.DB
 	Inspector Inspector
+	// Waiting says why this server can't serve yet, while DB is not complete; nil:
+	// it is reading what is stored.
+	Waiting func() string
 	// Epochs raises the epoch on request; nil: there is no such call.
 	Epochs Epochs
 	// Adopter takes over what a former controller has left; nil: there is no such
 	// call.
 	Adopter Adopter
 	// Members tells who is in the cluster; nil: there is no such call.
-	Members  Members
+	Members Members
+	// Cluster changes who is a member and makes backups; nil: there are no such
+	// calls.
+	Cluster  Cluster
 	Accounts AccountsConfig
 	TLS      TLSConfig
 
@@ -110,6 +119,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Registry == nil {
 		c.Registry = prometheus.NewRegistry()
+	}
+	if c.Waiting == nil {
+		c.Waiting = func() string { return "this server has not read yet what is stored" }
 	}
 	c.Version = cmp.Or(c.Version, "unknown")
 	l := &c.Limits

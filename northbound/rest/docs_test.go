@@ -63,7 +63,7 @@ func descriptions(l *lab) []*described {
 }
 
 func withAllCalls(c *Config) {
-	c.Epochs, c.Adopter, c.Members = &epochs{}, &adopter{}, fixedMembers{}
+	c.Epochs, c.Adopter, c.Members, c.Cluster = &epochs{}, &adopter{}, fixedMembers{}, &keeper{}
 }
 
 var (

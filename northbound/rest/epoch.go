@@ -31,7 +31,7 @@ func (s *Server) epochRoutes() []route {
 // @Tags        cluster
 // @Produce     json
 // @Success     200 {object} object{epoch=integer} "the new epoch"
-// @Failure     409,507
+// @Failure     507
 // @x-added     true
 // @Router      /kvnet/v1/cluster/raise-epoch [post]
 func (s *Server) raiseEpoch(c *gin.Context) error {

@@ -15,6 +15,8 @@ type apiError struct {
 	// retryAfter is the number of seconds after which trying again makes
 	// sense; 0: not said.
 	retryAfter int
+	// expected: nothing is wrong, so it is not logged.
+	expected bool
 	// cause is what went wrong inside. It is logged, not shown.
 	cause error
 }

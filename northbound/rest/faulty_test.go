@@ -49,6 +49,8 @@ func (f *faultyStore) Get(ctx context.Context, _ model.Kind, _ string) (model.Ob
 	return nil, store.ErrNotFound
 }
 
+func (f *faultyStore) Linearizable(ctx context.Context) (int64, error) { return f.answer(ctx) }
+
 func (f *faultyStore) Ping(ctx context.Context) error {
 	_, err := f.answer(ctx)
 	return err

@@ -50,7 +50,7 @@ func (s *Server) live(c *gin.Context) error {
 // @Router   /readyz [get]
 func (s *Server) ready(c *gin.Context) error {
 	if !s.db.Snapshot().Complete() {
-		return &apiError{code: http.StatusServiceUnavailable, retryAfter: 1, message: "this server has not read yet what is stored"}
+		return s.notYet()
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), readyTimeout)
 	defer cancel()
@@ -58,6 +58,11 @@ func (s *Server) ready(c *gin.Context) error {
 		return &apiError{code: http.StatusServiceUnavailable, retryAfter: 1, message: "the store does not answer", cause: err}
 	}
 	return answer(c, http.StatusOK, map[string]string{"status": "ready"})
+}
+
+// notYet is the answer of a server that has not read what is stored.
+func (s *Server) notYet() error {
+	return &apiError{code: http.StatusServiceUnavailable, retryAfter: 1, expected: true, message: s.waiting()}
 }
 
 // healthz says whether the Kubernetes API can be used: there is a configuration,

@@ -16,14 +16,19 @@ type Member struct {
 	Name string `json:"name"`
 	// Address is host:port, by which other servers reach this one.
 	Address string `json:"address"`
-	// State is alive, or what the cluster thinks of a server that doesn't answer.
+	// State is alive, failed (it doesn't answer) or left (it was stopped).
 	State  string `json:"state"`
 	Leader bool   `json:"leader"`
+	// Voter is false for a server that has not caught up yet, or is not among the
+	// members of the store.
+	Voter bool `json:"voter"`
 	// Term is the newest term that the member knows.
 	Term    uint32 `json:"term"`
 	Version string `json:"version"`
 	// Lag is by how many revisions of the store the member's snapshot is behind.
 	Lag int64 `json:"lag"`
+	// Switches is the number of switches that are connected to it.
+	Switches int `json:"switches"`
 }
 
 func (s *Server) memberRoutes() []route {

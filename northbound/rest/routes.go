@@ -65,6 +65,7 @@ func (s *Server) table() []route {
 		s.epochRoutes(),
 		s.adoptRoutes(),
 		s.memberRoutes(),
+		s.clusterRoutes(),
 		s.eventRoutes(),
 	)
 }
@@ -147,8 +148,12 @@ func (s *Server) pass(c *gin.Context, r *route) error {
 		return s.tooLarge(c)
 	}
 	if !r.stateless && !s.db.Snapshot().Complete() {
-		return &apiError{code: http.StatusServiceUnavailable, retryAfter: 1,
-			message: "this server has not read yet what is stored"}
+		return s.notYet()
+	}
+	if !r.public {
+		if err := s.freshen(c, r); err != nil {
+			return err
+		}
 	}
 	if r.input {
 		taken, err := s.readBody(c)

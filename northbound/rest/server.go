@@ -22,9 +22,11 @@ type Server struct {
 	store     Store
 	db        *state.DB
 	inspector Inspector
+	waiting   func() string
 	epochs    Epochs
 	adopter   Adopter
 	members   Members
+	keeper    Cluster
 	feed      *feed
 	auth      *authenticator
 	audit     *auditor
@@ -78,7 +80,7 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("register the metrics of REST: %w", err)
 	}
 	s := &Server{
-		log: c.Logger, store: c.Store, db: c.DB, inspector: c.Inspector, epochs: c.Epochs, adopter: c.Adopter, members: c.Members,
+		log: c.Logger, store: c.Store, db: c.DB, waiting: c.Waiting, inspector: c.Inspector, epochs: c.Epochs, adopter: c.Adopter, members: c.Members, keeper: c.Cluster,
 		auth: auth, audit: newAuditor(c.Logger), metrics: m, limits: c.Limits,
 		feed:    newFeed(c.DB, c.Limits.Events, m, c.Logger),
 		bodies:  budget{limit: c.Limits.Bodies},

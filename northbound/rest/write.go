@@ -20,6 +20,7 @@ func (s *Server) storeContext(c *gin.Context) (context.Context, context.CancelFu
 // that the client reads its own write. After a while the answer goes out all the
 // same: the write has happened.
 func (s *Server) settle(c *gin.Context, revision int64) {
+	showRevision(c, revision)
 	ctx, cancel := context.WithTimeout(c.Request.Context(), s.limits.OwnWrite)
 	defer cancel()
 	if s.db.WaitRevision(ctx, revision) != nil {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"kvnet/integration/cmd/internal/stage"
 	"kvnet/integration/lab"
 	"kvnet/integration/netns"
 	"kvnet/integration/probe"
@@ -45,7 +46,7 @@ func web(members ...int) balancerBody {
 
 // showBalancer makes a balancer with a floating IP and connects to it.
 func (d *demo) showBalancer(ctx context.Context) error {
-	d.say("A load balancer with a floating IP", "")
+	d.Say("A load balancer with a floating IP", "")
 	d.services = map[string]*probe.Service{}
 	for _, v := range vms {
 		s, err := probe.ServeTCP(d.lab.Host(v.name).NS, netip.MustParseAddrPort(v.ip+":80"))
@@ -113,13 +114,13 @@ func (d *demo) connect(ctx context.Context, members ...int) error {
 		}
 		text += fmt.Sprintf(" %s %d", v.name, n)
 	}
-	d.ok("%d connections from %s to %s, all answered:%s", connections, lab.PeerIP, floating, text)
+	d.OK("%d connections from %s to %s, all answered:%s", connections, lab.PeerIP, floating, text)
 	return nil
 }
 
 // showMembers adds a member and removes one under traffic.
 func (d *demo) showMembers(ctx context.Context) error {
-	d.say("A member is added and one removed under traffic", "")
+	d.Say("A member is added and one removed under traffic", "")
 	ext := d.lab.Host(lab.External).NS
 	ping, err := probe.StartPing(ext, floating.Addr(), pulse)
 	if err != nil {
@@ -133,7 +134,7 @@ func (d *demo) showMembers(ctx context.Context) error {
 	if r.LongestGap > longestGap || r.Answered == 0 {
 		return fmt.Errorf("pings meanwhile: %s", r)
 	}
-	d.ok("pings of %s meanwhile: %d of %d lost, one each %s; the longest gap was %s", balancerFIP, len(r.Lost), r.Sent, pulse, r.LongestGap.Round(time.Millisecond))
+	d.OK("pings of %s meanwhile: %d of %d lost, one each %s; the longest gap was %s", balancerFIP, len(r.Lost), r.Sent, pulse, r.LongestGap.Round(time.Millisecond))
 	return nil
 }
 
@@ -175,7 +176,7 @@ func (d *demo) changeMembers(ctx context.Context, ext *netns.NS) error {
 		if open = alive(open); len(open) == 0 {
 			return fmt.Errorf("%s: no connection lives on", step.what)
 		}
-		d.ok("%s: %d of %d open connections live on; the hash leads the others to another member now", step.what, len(open), held)
+		d.OK("%s: %d of %d open connections live on; the hash leads the others to another member now", step.what, len(open), held)
 	}
 	return nil
 }
@@ -201,7 +202,7 @@ func alive(open []*probe.Connection) (still []*probe.Connection) {
 // showBalancerRules shows rules and group of the balancer and finds each on its
 // switch.
 func (d *demo) showBalancerRules(ctx context.Context) error {
-	d.say("The rules and the group of the balancer, and whose they are", "")
+	d.Say("The rules and the group of the balancer, and whose they are", "")
 	answer, err := d.curl(ctx, http.MethodGet, "/kvnet/v1/flows?owner=lb/"+balancerName, "")
 	if err != nil {
 		return err
@@ -217,7 +218,7 @@ func (d *demo) showBalancerRules(ctx context.Context) error {
 
 // showHealing edits the balancer's group by hand.
 func (d *demo) showHealing(ctx context.Context) error {
-	d.say("A group that somebody edits by hand heals", "")
+	d.Say("A group that somebody edits by hand heals", "")
 	gateway := d.lab.Node(lab.Gateway)
 	groups, err := gateway.Groups(ctx, lab.BrInt)
 	if err != nil {
@@ -228,7 +229,7 @@ func (d *demo) showHealing(ctx context.Context) error {
 	}
 	id := "group_id=" + groups[0].ID
 	for _, edit := range [][]string{{"mod-group", id + ",type=select,bucket=actions=drop"}, {"del-groups", id}} {
-		command("ovs-ofctl", "-O", "OpenFlow13", edit[0], lab.BrInt, edit[1])
+		stage.Command("ovs-ofctl", "-O", "OpenFlow13", edit[0], lab.BrInt, edit[1])
 		if _, err := gateway.Ofctl(ctx, nil, edit[0], lab.BrInt, edit[1]); err != nil {
 			return err
 		}
@@ -236,7 +237,7 @@ func (d *demo) showHealing(ctx context.Context) error {
 		if err := d.awaitGroup(ctx, lab.Gateway, web(1, 2)); err != nil {
 			return err
 		}
-		d.ok("the group is as before after %s", time.Since(began).Round(time.Millisecond))
+		d.OK("the group is as before after %s", time.Since(began).Round(time.Millisecond))
 		if err := probe.Ping(ctx, d.lab.Host(lab.External).NS, floating.Addr()); err != nil {
 			return err
 		}
@@ -247,7 +248,7 @@ func (d *demo) showHealing(ctx context.Context) error {
 // showFailOver kills the gateway.
 func (d *demo) showFailOver(ctx context.Context) error {
 	const second = "gw2"
-	d.say("The gateway dies, and the other one serves", "")
+	d.Say("The gateway dies, and the other one serves", "")
 	out, err := probe.StartPing(d.lab.Host(vms[0].name).NS, internet, pulse)
 	if err != nil {
 		return err
@@ -275,7 +276,7 @@ func (d *demo) showFailOver(ctx context.Context) error {
 		if r.LongestGap > longestDeath || time.Duration(len(r.Lost))*pulse > longestDeath {
 			return fmt.Errorf("%s: %s", name, r)
 		}
-		d.ok("%s: %d of %d pings lost, one each %s; the gap was %s", name, len(r.Lost), r.Sent, pulse, r.LongestGap.Round(time.Millisecond))
+		d.OK("%s: %d of %d pings lost, one each %s; the gap was %s", name, len(r.Lost), r.Sent, pulse, r.LongestGap.Round(time.Millisecond))
 	}
 	return nil
 }
@@ -297,6 +298,6 @@ func (d *demo) dieAndMove(ctx context.Context, other string) error {
 	if err := d.awaitGroup(ctx, other, web(1, 2)); err != nil {
 		return err
 	}
-	d.ok("%s is the gateway of %s now", other, routerName)
+	d.OK("%s is the gateway of %s now", other, routerName)
 	return d.connect(ctx, 1, 2)
 }

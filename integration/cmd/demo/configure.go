@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"kvnet/integration/cmd/internal/stage"
 	"kvnet/integration/lab"
 	"kvnet/integration/server"
 )
@@ -94,7 +95,7 @@ func flat(id, net string) networkBody {
 
 // configure does by curl what a user would do.
 func (d *demo) configure(ctx context.Context) error {
-	d.say("Configure it with curl", "")
+	d.Say("Configure it with curl", "")
 	type write struct {
 		path string
 		body any
@@ -137,7 +138,7 @@ func (d *demo) curl(ctx context.Context, method, path, body string) (string, err
 		args = append(args, "-X", method, "-H", "Content-Type: application/json", "-d", body)
 	}
 	args = append(args, "http://"+d.server.REST+path)
-	command("curl", args...)
+	stage.Command("curl", args...)
 
 	const separator = "\n"
 	out, err := exec.CommandContext(ctx, "curl", append([]string{"-w", separator + "%{http_code}"}, args...)...).CombinedOutput()
@@ -167,10 +168,13 @@ func (d *demo) awaitNodes(ctx context.Context) error {
 		}); err != nil {
 			return err
 		}
-		d.ok("node %s is COMPLETE", node)
+		d.OK("node %s is COMPLETE", node)
 	}
 	return nil
 }
+
+// pause is the time between two looks at something that is awaited.
+const pause = 50 * time.Millisecond
 
 // await calls check until it returns nil, 15 s long.
 func await(ctx context.Context, what string, check func() error) error {

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"kvnet/integration/cmd/internal/stage"
 	"kvnet/integration/lab"
 	"kvnet/integration/probe"
 	"kvnet/integration/relay"
@@ -46,7 +47,7 @@ func run(binary string) (err error) {
 	d := &demo{}
 	began := time.Now()
 	defer func() {
-		d.say("Clean up", "")
+		d.Say("Clean up", "")
 		err = errors.Join(err, d.close())
 		if err == nil {
 			fmt.Printf("\nAll of it was right. It took %s.\n", time.Since(began).Round(time.Second))
@@ -74,10 +75,10 @@ func run(binary string) (err error) {
 
 // demo is what has been built so far.
 type demo struct {
+	stage.Stage
 	lab    *lab.Flat
 	server *server.Server
 	relay  *relay.Relay
-	step   int
 
 	services map[string]*probe.Service // of the balancer's members, by VM
 }
@@ -101,7 +102,7 @@ func (d *demo) close() error {
 }
 
 func (d *demo) buildLab(ctx context.Context) (err error) {
-	d.say("Build a data centre in miniature", `
+	d.Say("Build a data centre in miniature", `
 Each machine is a network namespace; gateways and workers run an Open vSwitch each.
 
    vm1 ─┬ br-int w1 ─┐                  ┌─ br-int gw1 ── br-external ─┐    203.0.113.5
@@ -122,23 +123,23 @@ Each machine is a network namespace; gateways and workers run an Open vSwitch ea
 	if err := d.lab.Host(lab.External).Command(ctx, "sysctl", "-q", "net.ipv4.neigh.eth0.locktime=0").Run(); err != nil {
 		return fmt.Errorf("configure ext: %w", err)
 	}
-	d.ok("%d bridges wait for a controller, %d VMs are plugged in", len(d.lab.Controlled), len(vms))
+	d.OK("%d bridges wait for a controller, %d VMs are plugged in", len(d.lab.Controlled), len(vms))
 	return nil
 }
 
 func (d *demo) startServer(ctx context.Context, binary string) (err error) {
-	d.say("Start the server", "")
+	d.Say("Start the server", "")
 	if binary, err = filepath.Abs(binary); err != nil {
 		return fmt.Errorf("find the binary: %w", err)
 	}
 	if d.server, err = server.New(server.Config{Binary: binary, Dir: filepath.Join(d.lab.Dir, "server"), Name: "demo", AuditInterval: 2 * time.Second}); err != nil {
 		return err
 	}
-	command("kvnet", d.server.Arguments()...)
+	stage.Command("kvnet", d.server.Arguments()...)
 	if err := d.server.Start(ctx); err != nil {
 		return err
 	}
-	d.ok("it is ready: REST at http://%s, OpenFlow at %s, metrics at http://%s/metrics", d.server.REST, d.server.OpenFlow, d.server.Metrics)
+	d.OK("it is ready: REST at http://%s, OpenFlow at %s, metrics at http://%s/metrics", d.server.REST, d.server.OpenFlow, d.server.Metrics)
 
 	// The switches are in namespaces that have no way to the server; the relay
 	// is their way. All of it stays on this machine.
@@ -154,6 +155,6 @@ func (d *demo) startServer(ctx context.Context, binary string) (err error) {
 	if err := d.relay.WaitConnected(ctx); err != nil {
 		return err
 	}
-	d.ok("the switches are connected")
+	d.OK("the switches are connected")
 	return nil
 }

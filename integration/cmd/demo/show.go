@@ -26,7 +26,7 @@ var (
 
 // showPeer shows that the gateway has found the upstream router.
 func (d *demo) showPeer(ctx context.Context) error {
-	d.say("The upstream router is found by ARP", "")
+	d.Say("The upstream router is found by ARP", "")
 	if err := await(ctx, "the MAC of the upstream router", func() error {
 		r, err := d.server.Router(ctx, routerName)
 		if err == nil && !strings.EqualFold(r.Peer.MAC, lab.PeerMAC) {
@@ -41,13 +41,13 @@ func (d *demo) showPeer(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("     %s\n", answer)
-	d.ok("%s is at %s, and %s is the router's gateway", lab.PeerIP, lab.PeerMAC, lab.Gateway)
+	d.OK("%s is at %s, and %s is the router's gateway", lab.PeerIP, lab.PeerMAC, lab.Gateway)
 	return nil
 }
 
 // showPackets sends TCP, UDP and ICMP from a VM and looks at them outside.
 func (d *demo) showPackets(ctx context.Context) error {
-	d.say("A VM reaches the outside with the router's address", "")
+	d.Say("A VM reaches the outside with the router's address", "")
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	vm, ext := d.lab.Host(vms[0].name), d.lab.Host(lab.External)
@@ -87,9 +87,9 @@ func (d *demo) showPackets(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("     %s is %s; %s is behind the upstream router\n", vms[0].name, vms[0].ip, internet)
-	d.ok("TCP:  %s:443 saw %s and answered", internet, seen)
-	d.ok("UDP:  %s:443 saw %s and answered", internet, peers[0])
-	d.ok("ICMP: %s saw %s and answered", internet, outside)
+	d.OK("TCP:  %s:443 saw %s and answered", internet, seen)
+	d.OK("UDP:  %s:443 saw %s and answered", internet, peers[0])
+	d.OK("ICMP: %s saw %s and answered", internet, outside)
 	return nil
 }
 
@@ -116,7 +116,7 @@ func onlyFromRouter(c *probe.Capture) error {
 
 // showRules shows the rules of the router and finds each on its switch.
 func (d *demo) showRules(ctx context.Context) error {
-	d.say("The rules of the router, and whose they are", "")
+	d.Say("The rules of the router, and whose they are", "")
 	answer, err := d.curl(ctx, http.MethodGet, "/kvnet/v1/flows?owner=snat/"+routerName, "")
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func (d *demo) findAll(ctx context.Context, flows []server.Flow) error {
 			return fmt.Errorf("the rule is %s and not on the switch as ovs-ofctl prints it", f.State)
 		}
 	}
-	d.ok("ovs-ofctl shows all %d of them on br-int of %s", len(flows), lab.Gateway)
+	d.OK("ovs-ofctl shows all %d of them on br-int of %s", len(flows), lab.Gateway)
 	return nil
 }
 

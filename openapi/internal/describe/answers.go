@@ -26,7 +26,8 @@ var sentences = map[int]string{
 func complete(method string, op *spec.Operation) error {
 	statuses := op.Responses.StatusCodeResponses
 	var usual []int
-	if take(op, "x-public") {
+	public := take(op, "x-public")
+	if public {
 		op.Security = []map[string][]string{}
 	} else {
 		usual = append(usual, http.StatusUnauthorized, http.StatusServiceUnavailable)
@@ -45,6 +46,18 @@ func complete(method string, op *spec.Operation) error {
 	if slices.ContainsFunc(op.Parameters, func(p spec.Parameter) bool { return p.In == "body" }) {
 		usual = append(usual, http.StatusBadRequest)
 	}
+	if !public {
+		if method == http.MethodGet && !slices.ContainsFunc(op.Tags, func(t string) bool { return slices.Contains(ofThisServer, t) }) {
+			op.Parameters = append(op.Parameters, *consistent())
+			usual = append(usual, http.StatusBadRequest)
+		}
+		for status, r := range statuses {
+			if status < http.StatusBadRequest {
+				r.AddHeader("X-Kvnet-Revision", header("the revision of the store that the answer is about: a read contains it, a write is in force at it"))
+				statuses[status] = r
+			}
+		}
+	}
 	for _, status := range usual {
 		if _, said := statuses[status]; !said {
 			statuses[status] = *spec.NewResponse().WithDescription(http.StatusText(status))
@@ -57,6 +70,18 @@ func complete(method string, op *spec.Operation) error {
 		statuses[status] = r
 	}
 	return completeModels(op)
+}
+
+// ofThisServer are the tags of calls about the server that answers, rather than
+// about what is stored.
+var ofThisServer = []string{"inspection", "cluster", "docs", "health"}
+
+// consistent is the parameter of every call that reads what is stored.
+func consistent() *spec.Parameter {
+	p := spec.QueryParam("consistent").Typed("boolean", "")
+	p.Description = "true: the answer contains every write that any server had acknowledged when it was asked, or is 503 without a quorum. " +
+		"Otherwise the server shows what it has, which may be a moment old"
+	return p
 }
 
 // completeAnswer gives an answer its sentence, its model and its headers.

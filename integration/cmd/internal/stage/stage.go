@@ -1,27 +1,31 @@
-package main
+// Package stage prints what a demo shows: numbered steps, commands and what was
+// found right.
+package stage
 
 import (
 	"fmt"
 	"strings"
-	"time"
 )
 
-// say begins a step.
-func (d *demo) say(title, text string) {
-	d.step++
-	fmt.Printf("\n%d. %s\n", d.step, title)
+// Stage counts the steps of a demo.
+type Stage struct{ step int }
+
+// Say begins a step.
+func (s *Stage) Say(title, text string) {
+	s.step++
+	fmt.Printf("\n%d. %s\n", s.step, title)
 	if text = strings.Trim(text, "\n"); text != "" {
 		fmt.Println(text)
 	}
 }
 
-// ok says what has been found right.
-func (d *demo) ok(format string, args ...any) {
+// OK says what has been found right.
+func (*Stage) OK(format string, args ...any) {
 	fmt.Printf("   ok: %s\n", fmt.Sprintf(format, args...))
 }
 
-// command shows a command line that can be pasted into a shell.
-func command(name string, args ...string) {
+// Command shows a command line that can be pasted into a shell.
+func Command(name string, args ...string) {
 	words := []string{name}
 	for _, a := range args {
 		words = append(words, quote(a))
@@ -38,6 +42,3 @@ func quote(word string) string {
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
-
-// pause is the time between two looks at something that is awaited.
-const pause = 50 * time.Millisecond

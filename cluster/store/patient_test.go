@@ -1,0 +1,128 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/raft/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// engine answers with errors, one a call, and then with success.
+type engine struct {
+	pb.KVClient
+	mu      sync.Mutex
+	lead    uint64
+	changed chan struct{}
+	errs    []error
+	calls   int
+	hang    chan struct{} // closed when a call hangs; nil: none does
+}
+
+func (e *engine) Lead() uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.lead
+}
+
+func (e *engine) LeaderChangedNotify() <-chan struct{} { return e.changed }
+
+func (e *engine) call(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.calls++
+	if e.hang != nil {
+		close(e.hang)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	if len(e.errs) == 0 {
+		return nil
+	}
+	err := e.errs[0]
+	e.errs = e.errs[1:]
+	return err
+}
+
+func (e *engine) Txn(ctx context.Context, _ *pb.TxnRequest, _ ...grpc.CallOption) (*pb.TxnResponse, error) {
+	return &pb.TxnResponse{}, e.call(ctx)
+}
+
+func (e *engine) Range(ctx context.Context, _ *pb.RangeRequest, _ ...grpc.CallOption) (*pb.RangeResponse, error) {
+	return &pb.RangeResponse{}, e.call(ctx)
+}
+
+func put() *pb.TxnRequest {
+	return &pb.TxnRequest{Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{}}}}}
+}
+
+func TestOnlyWhatWasNotCarriedOutIsRepeated(t *testing.T) {
+	dropped := status.Error(codes.Unknown, raft.ErrProposalDropped.Error())
+	changed, timeout := rpctypes.ErrGRPCLeaderChanged, rpctypes.ErrGRPCTimeout
+	for name, c := range map[string]struct {
+		errs  []error
+		write bool
+		calls int
+		want  error
+	}{
+		"a write that was dropped":     {[]error{dropped, dropped}, true, 3, nil},
+		"a write with unknown outcome": {[]error{timeout}, true, 1, timeout},
+		"a write that found a change":  {[]error{changed}, true, 1, changed},
+		"a read that found a change":   {[]error{changed, changed}, false, 3, nil},
+		"a read that took too long":    {[]error{timeout}, false, 1, timeout},
+	} {
+		e := &engine{lead: 1, errs: c.errs}
+		k := patientKV{e, e, time.Minute}
+		var err error
+		if c.write {
+			_, err = k.Txn(t.Context(), put())
+		} else {
+			_, err = k.Range(t.Context(), &pb.RangeRequest{})
+		}
+		if !errors.Is(err, c.want) || e.calls != c.calls {
+			t.Errorf("%s: %d calls, error %v", name, e.calls, err)
+		}
+	}
+	e := &engine{lead: 1, errs: []error{changed}}
+	if _, err := (patientKV{e, e, time.Minute}).Txn(t.Context(), &pb.TxnRequest{}); err != nil || e.calls != 2 {
+		t.Errorf("a transaction without writes: %d calls, error %v", e.calls, err)
+	}
+}
+
+func TestWithoutALeaderPatienceEnds(t *testing.T) {
+	e := &engine{}
+	k := patientKV{e, e, time.Millisecond}
+	if _, err := k.Txn(t.Context(), put()); !errors.Is(classify(err), ErrUnavailable) || e.calls != 0 {
+		t.Errorf("a write: %d calls, error %v", e.calls, err)
+	}
+	if _, err := k.Range(t.Context(), &pb.RangeRequest{}); !errors.Is(classify(err), ErrUnavailable) || e.calls != 0 {
+		t.Errorf("a read: %d calls, error %v", e.calls, err)
+	}
+	if _, err := k.Range(t.Context(), &pb.RangeRequest{Serializable: true}); err != nil || e.calls != 1 {
+		t.Errorf("a read of what is here: %d calls, error %v", e.calls, err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := (patientKV{e, e, time.Hour}).Txn(gone, put()); !errors.Is(err, context.Canceled) {
+		t.Errorf("a write whose context has ended: %v", err)
+	}
+}
+
+func TestAWriteToALeaderThatDiedIsGivenUp(t *testing.T) {
+	e := &engine{lead: 1, changed: make(chan struct{}), hang: make(chan struct{})}
+	go func() {
+		<-e.hang
+		close(e.changed)
+	}()
+	_, err := patientKV{e, e, 10 * time.Millisecond}.Txn(t.Context(), put())
+	if !errors.Is(err, errLeaderGone) || !errors.Is(classify(err), ErrUnavailable) || e.calls != 1 {
+		t.Errorf("%d calls, error %v", e.calls, err)
+	}
+}
