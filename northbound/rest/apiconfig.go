@@ -56,7 +56,7 @@ func (s *Server) getAPIConfig(c *gin.Context) error {
 	if config == nil {
 		return refuse(http.StatusNotFound, "KubeVirt API config is not found")
 	}
-	return answer(c, http.StatusOK, encodeAPIConfig(config))
+	return s.answer(c, http.StatusOK, encodeAPIConfig(config))
 }
 
 // errAPIConfigUnique refuses a second configuration.

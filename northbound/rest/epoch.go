@@ -42,5 +42,5 @@ func (s *Server) raiseEpoch(c *gin.Context) error {
 	} else if err != nil {
 		return storeFault(err)
 	}
-	return answer(c, http.StatusOK, map[string]uint32{"epoch": epoch})
+	return s.answer(c, http.StatusOK, map[string]uint32{"epoch": epoch})
 }

@@ -41,7 +41,7 @@ func (s *Server) listNodes(c *gin.Context) error {
 	for n := range db.Nodes() {
 		list = append(list, encodeNode(db, n))
 	}
-	return answer(c, http.StatusOK, map[string]any{"nodes": list})
+	return s.answer(c, http.StatusOK, map[string]any{"nodes": list})
 }
 
 // getNode shows one node. ONOS has no such call.
@@ -65,7 +65,7 @@ func (s *Server) getNode(c *gin.Context) error {
 	if n == nil {
 		return refuse(http.StatusNotFound, "Node is not found for %s", shown(host))
 	}
-	return answer(c, http.StatusOK, encodeNode(db, n))
+	return s.answer(c, http.StatusOK, encodeNode(db, n))
 }
 
 // nodeState says in which state a node is.
@@ -89,7 +89,7 @@ func (s *Server) nodeState(c *gin.Context) error {
 	if db.Node(host) != nil {
 		state = string(db.NodeState(host))
 	}
-	return answer(c, http.StatusOK, map[string]string{"State": state})
+	return s.answer(c, http.StatusOK, map[string]string{"State": state})
 }
 
 // createNodes stores the nodes that are new, all or none. As in ONOS one that
