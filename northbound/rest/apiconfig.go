@@ -79,11 +79,13 @@ func (s *Server) createAPIConfig(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+	config := body.apply(nil).(*model.APIConfig)
+	about(c, config.Endpoint())
 	if s.db.Snapshot().APIConfig() != nil {
 		return errAPIConfigUnique
 	}
-	config := body.apply(nil).(*model.APIConfig)
 	warning := s.resolveAPIServer(c.Request.Context(), config)
+	about(c, config.Endpoint()) // a name has become an address
 	ctx, cancel := s.storeContext(c)
 	defer cancel()
 	rev, err := s.store.Create(ctx, config)
