@@ -25,7 +25,7 @@ type object interface {
 // the answer to a write of it.
 type warner interface{ warnings() []string }
 
-func warnOf(c *gin.Context, o object) {
+func warnOf(c *gin.Context, o any) {
 	w, ok := o.(warner)
 	if !ok {
 		return

@@ -130,6 +130,7 @@ func (s *Server) createNodes(c *gin.Context) error {
 		return err
 	}
 	s.settle(c, rev)
+	warnOf(c, body)
 	for _, host := range present {
 		warn(c, fmt.Sprintf("node %q exists already and was left as it is", shown(host)))
 	}
@@ -192,6 +193,7 @@ func (s *Server) updateNodes(c *gin.Context) error {
 		return err
 	}
 	s.settle(c, rev)
+	warnOf(c, body)
 	empty(c, http.StatusOK)
 	return nil
 }
