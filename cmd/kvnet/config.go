@@ -184,7 +184,7 @@ func (c *config) storeAdvertise() string {
 // exist yet.
 func (c *config) notYet(f *pflag.FlagSet) []string {
 	var out []string
-	if c.manageBridges {
+	if fl := f.Lookup("manage-bridges"); c.manageBridges && fl != nil && fl.Changed { // its default is no wish
 		out = append(out, "--manage-bridges")
 	}
 	for _, name := range []string{"gossip-listen", "join", "bootstrap-expect", "gossip-key-file", "gossip-preset",
