@@ -187,7 +187,7 @@ func (c *config) check(f *pflag.FlagSet) error {
 // exist yet.
 func (c *config) notYet(f *pflag.FlagSet) []string {
 	var out []string
-	if c.manageBridges {
+	if fl := f.Lookup("manage-bridges"); c.manageBridges && fl != nil && fl.Changed { // its default is no wish
 		out = append(out, "--manage-bridges")
 	}
 	for _, name := range []string{"kubeconfig", "openflow-tls-listen", "openflow-tls-cert", "openflow-tls-key", "openflow-tls-ca"} {

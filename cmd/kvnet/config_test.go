@@ -74,14 +74,24 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 }
 
 func TestSettingsWithoutAPartSaySo(t *testing.T) {
-	c := &config{}
-	cmd := &cobra.Command{Use: "server", RunE: func(cmd *cobra.Command, _ []string) error { return c.load(cmd) }}
-	c.flags(cmd.Flags())
-	cmd.SetArgs([]string{"--join", "a:1", "--kubeconfig", "k", "--manage-bridges=false"})
-	if err := cmd.Execute(); err != nil {
-		t.Fatal(err)
-	}
-	if got := strings.Join(c.notYet(cmd.Flags()), " "); got != "--kubeconfig" {
-		t.Error(got)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, ""},
+		{[]string{"--join", "a:1", "--kubeconfig", "k", "--manage-bridges=false"}, "--kubeconfig"},
+		{[]string{"--manage-bridges"}, "--manage-bridges"},
+		{[]string{"--config", file(t, "manage-bridges: true\n")}, "--manage-bridges"},
+	} {
+		settings := &config{}
+		cmd := &cobra.Command{Use: "server", RunE: func(cmd *cobra.Command, _ []string) error { return settings.load(cmd) }}
+		settings.flags(cmd.Flags())
+		cmd.SetArgs(append([]string{}, c.args...))
+		if err := cmd.Execute(); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(settings.notYet(cmd.Flags()), " "); got != c.want {
+			t.Errorf("%q: %q, want %q", c.args, got, c.want)
+		}
 	}
 }

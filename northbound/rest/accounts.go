@@ -61,6 +61,19 @@ type accountSet struct {
 	file   fileVersion
 }
 
+// same is the account of this version that has the name and the password of another
+// version's; nil if there is none. Its role may be another one.
+func (s *accountSet) same(acc *account) *account {
+	if acc == nil {
+		return nil
+	}
+	now := s.byName[acc.name]
+	if now == nil || now.password != acc.password || !bytes.Equal(now.hash, acc.hash) {
+		return nil
+	}
+	return now
+}
+
 // fileVersion tells two versions of a file apart.
 type fileVersion struct {
 	size, modified int64

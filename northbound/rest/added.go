@@ -25,7 +25,7 @@ type object interface {
 // the answer to a write of it.
 type warner interface{ warnings() []string }
 
-func warnOf(c *gin.Context, o object) {
+func warnOf(c *gin.Context, o any) {
 	w, ok := o.(warner)
 	if !ok {
 		return
@@ -173,7 +173,7 @@ func (r *resource) key(c *gin.Context) (string, error) {
 }
 
 func (s *Server) listAdded(c *gin.Context, r *resource) error {
-	return answer(c, http.StatusOK, map[string]any{r.wrapper: r.list(s.db.Snapshot())})
+	return s.answer(c, http.StatusOK, map[string]any{r.wrapper: r.list(s.db.Snapshot())})
 }
 
 func (s *Server) getAdded(c *gin.Context, r *resource) error {
@@ -186,7 +186,7 @@ func (s *Server) getAdded(c *gin.Context, r *resource) error {
 	if o == nil {
 		return r.absent(key)
 	}
-	return answer(c, http.StatusOK, r.encode(db, o))
+	return s.answer(c, http.StatusOK, r.encode(db, o))
 }
 
 func (s *Server) createAdded(c *gin.Context, r *resource) error {

@@ -128,5 +128,5 @@ func (s *Server) adopt(c *gin.Context) error {
 	if report.Waiting == nil {
 		report.Waiting = []WaitingView{}
 	}
-	return answer(c, http.StatusOK, report)
+	return s.answer(c, http.StatusOK, report)
 }

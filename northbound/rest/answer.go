@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"runtime/debug"
@@ -18,15 +19,23 @@ type errorJSON struct {
 	Message string `json:"message" validate:"required" example:"Network is not found for net-1"`
 } // @name Error
 
-// answer writes JSON.
-func answer(c *gin.Context, status int, v any) error {
-	return encoded(v, func(b []byte) {
+// answer writes JSON. The request gives its place back before its answer waits for
+// anything.
+func (s *Server) answer(c *gin.Context, status int, v any) (err error) {
+	encodeErr := encoded(v, func(b []byte) {
+		release(c)
+		leave, ok := s.outbox.enter(c.Request.Context(), b)
+		if !ok {
+			err = s.outboxFull()
+			return
+		}
+		defer leave()
 		c.Header("Content-Type", jsonType)
 		c.Header("Content-Length", strconv.Itoa(len(b)))
 		c.Status(status)
-		release(c)
 		_, _ = c.Writer.Write(b) // the client may be gone
 	})
+	return cmp.Or(encodeErr, err)
 }
 
 // empty writes an answer without a body.
@@ -45,7 +54,7 @@ func (s *Server) fail(c *gin.Context, err error) {
 	if e.retryAfter > 0 {
 		c.Header("Retry-After", strconv.Itoa(e.retryAfter))
 	}
-	if err := answer(c, e.code, errorJSON{e.code, e.message}); err != nil {
+	if err := s.answer(c, e.code, errorJSON{e.code, e.message}); err != nil {
 		s.log.Error("REST answer can't be written", "error", err)
 	}
 	c.Abort()

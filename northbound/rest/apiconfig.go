@@ -56,7 +56,7 @@ func (s *Server) getAPIConfig(c *gin.Context) error {
 	if config == nil {
 		return refuse(http.StatusNotFound, "KubeVirt API config is not found")
 	}
-	return answer(c, http.StatusOK, encodeAPIConfig(config))
+	return s.answer(c, http.StatusOK, encodeAPIConfig(config))
 }
 
 // errAPIConfigUnique refuses a second configuration.
@@ -79,11 +79,13 @@ func (s *Server) createAPIConfig(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+	config := body.apply(nil).(*model.APIConfig)
+	about(c, config.Endpoint())
 	if s.db.Snapshot().APIConfig() != nil {
 		return errAPIConfigUnique
 	}
-	config := body.apply(nil).(*model.APIConfig)
 	warning := s.resolveAPIServer(c.Request.Context(), config)
+	about(c, config.Endpoint()) // a name has become an address
 	ctx, cancel := s.storeContext(c)
 	defer cancel()
 	rev, err := s.store.Create(ctx, config)

@@ -76,9 +76,12 @@ func objectOf(c *gin.Context) string {
 	if len(c.Params) == 0 {
 		return ""
 	}
-	key, err := url.PathUnescape(c.Params[0].Value)
-	if err != nil {
-		return c.Params[0].Value
+	key := c.Params[0].Value
+	if strings.HasSuffix(c.FullPath(), "/*"+c.Params[0].Key) {
+		key = strings.TrimPrefix(key, "/") // gin has it in the rest of a path
+	}
+	if k, err := url.PathUnescape(key); err == nil {
+		return k
 	}
 	return key
 }

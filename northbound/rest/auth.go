@@ -36,7 +36,7 @@ type authenticator struct {
 	mu    sync.Mutex
 	set   *accountSet // the version of the accounts that right and wrong are about
 	right map[credentialKey]*account
-	wrong map[credentialKey]struct{}
+	wrong map[credentialKey]*account // nil for a name that there isn't
 }
 
 // maxCredentials bounds what is remembered about credentials and addresses.
@@ -60,7 +60,7 @@ func newAuthenticator(c AccountsConfig, listen string, log *slog.Logger) (*authe
 		slots:    make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 		wait:     3 * time.Second,
 		right:    map[credentialKey]*account{},
-		wrong:    map[credentialKey]struct{}{},
+		wrong:    map[credentialKey]*account{},
 		guards:   newGuards(),
 	}
 	if _, err := rand.Read(a.secret); err != nil {
@@ -115,15 +115,17 @@ func (a *authenticator) check(ctx context.Context, name, password, from string) 
 	if err != nil {
 		return nil, err
 	}
+	right = right && acc != nil
+	a.remember(key, set, acc, right)
 	if !right {
-		acc = nil
-	}
-	a.remember(key, set, acc)
-	if acc == nil {
 		return nil, errUnauthorized
 	}
 	return acc, nil
 }
+
+// holds tells whether who has signed in may still do so: the account is there, with
+// the same password.
+func (a *authenticator) holds(acc *account) bool { return a.accounts.get().same(acc) != nil }
 
 // decoy is the hash that the password of an unknown name is compared with: always
 // the same for a name, and one of those that accounts have, since hashes may
@@ -148,14 +150,15 @@ func (a *authenticator) key(x, y string) credentialKey {
 }
 
 // remembered says what is known about a credential for this version of the
-// accounts; the account is nil if it is wrong. With another version all that was
-// known is dropped.
+// accounts; the account is nil if it is wrong. With another version only what is
+// known about unchanged lines stays: a change of one account must not make all
+// others sign in again, perhaps amid a flood of guesses.
 func (a *authenticator) remembered(key credentialKey, set *accountSet) (acc *account, known bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.set != set {
-		clear(a.right)
-		clear(a.wrong)
+		carry(a.right, set)
+		carry(a.wrong, set)
 		a.set = set
 	}
 	if acc := a.right[key]; acc != nil {
@@ -165,17 +168,32 @@ func (a *authenticator) remembered(key credentialKey, set *accountSet) (acc *acc
 	return nil, wrong
 }
 
-// remember keeps what was found out about a credential, unless the accounts have
+// carry takes verdicts over to another version of the accounts, and drops those
+// about names that are new or gone or have another hash.
+func carry(verdicts map[credentialKey]*account, set *accountSet) {
+	for k, acc := range verdicts {
+		if now := set.same(acc); now != nil {
+			verdicts[k] = now
+		} else {
+			delete(verdicts, k)
+		}
+	}
+}
+
+// remember keeps what was found out about a credential, unless its line has
 // changed meanwhile.
-func (a *authenticator) remember(key credentialKey, set *accountSet, acc *account) {
+func (a *authenticator) remember(key credentialKey, set *accountSet, acc *account, right bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	switch {
-	case a.set != set:
-	case acc == nil:
-		put(a.wrong, key, struct{}{})
-	default:
+	if a.set != set {
+		if acc = a.set.same(acc); acc == nil {
+			return
+		}
+	}
+	if right {
 		put(a.right, key, acc)
+	} else {
+		put(a.wrong, key, acc)
 	}
 }
 

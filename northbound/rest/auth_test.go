@@ -329,7 +329,7 @@ func TestWrongPasswordIsRememberedToo(t *testing.T) {
 		t.Errorf("the right password after one wrong one: %v", err)
 	}
 	for i := range 3 * maxCredentials {
-		put(a.wrong, a.key("x", fmt.Sprint(i)), struct{}{})
+		put(a.wrong, a.key("x", fmt.Sprint(i)), nil)
 	}
 	if len(a.wrong) > maxCredentials {
 		t.Errorf("%d credentials are remembered", len(a.wrong))
@@ -378,5 +378,45 @@ func TestUnknownPathsAskForCredentials(t *testing.T) {
 	}
 	if r := l.send("PATCH", networksPath, nil, nil); r.status != 401 || r.header.Get("Allow") != "" {
 		t.Errorf("PATCH without credentials: %d, Allow %q", r.status, r.header.Get("Allow"))
+	}
+}
+
+// TestUnchangedLinesStayKnown: a change of the users file makes nobody sign in anew
+// whose line is the same, be it in another role, and forgets what it must.
+func TestUnchangedLinesStayKnown(t *testing.T) {
+	a := newTestAuthenticator(t)
+	users := a.accounts.file
+	hash := string(a.accounts.get().byName["boss"].hash)
+	const from = "10.0.0.1"
+	sign := func(name, password string) (*account, error) {
+		return a.check(context.Background(), name, password, from)
+	}
+	for _, c := range [][2]string{{"boss", "right"}, {"boss", "wrong"}, {"other", "too"}, {"other", "new"}, {"nobody", "x"}} {
+		_, _ = sign(c[0], c[1])
+	}
+	computed := 0
+	a.bcrypt = func(hash, password []byte) error {
+		computed++
+		return bcrypt.CompareHashAndPassword(hash, password)
+	}
+	writeUsers(t, users, "boss:"+hash+":viewer", "other:"+hashOf(t, "new")+":viewer", "nobody:"+hashOf(t, "x")+":viewer")
+	if acc, err := sign("boss", "right"); err != nil || acc.role != roleViewer || computed != 0 {
+		t.Errorf("the same line in another role: %+v, error %v, %d hashes computed", acc, err, computed)
+	}
+	if _, err := sign("boss", "wrong"); !errors.Is(err, errUnauthorized) || computed != 0 {
+		t.Errorf("a wrong password for the same line: %v, %d hashes computed", err, computed)
+	}
+	if _, err := sign("other", "too"); !errors.Is(err, errUnauthorized) {
+		t.Errorf("the former password: %v", err)
+	}
+	if _, err := sign("other", "new"); err != nil {
+		t.Errorf("the new password, which was wrong before: %v", err)
+	}
+	if _, err := sign("nobody", "x"); err != nil {
+		t.Errorf("an account that is new: %v", err)
+	}
+	writeUsers(t, users, "other:"+hash+":viewer")
+	if _, err := sign("boss", "right"); !errors.Is(err, errUnauthorized) {
+		t.Errorf("an account that is gone: %v", err)
 	}
 }

@@ -66,7 +66,7 @@ func (l *loadBalancerJSON) warnings() (out []string) {
 	return out
 }
 
-// maxWarnings is how many protocols an answer warns of.
+// maxWarnings is how many protocols, or bridges, an answer warns of.
 const maxWarnings = 8
 
 func (r *loadBalancerRuleJSON) check(f *faults, entity, path string) {

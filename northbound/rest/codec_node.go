@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"fmt"
 	"slices"
 
 	"kvnet/model"
@@ -54,6 +55,30 @@ func (n *nodesJSON) check(f *faults) {
 			f.add("nodes[%d].hostname is empty: KubeVirt node hostname cannot be null", i)
 		}
 	}
+}
+
+func (n *nodesJSON) warnings() (out []string) {
+	for i := range *n.Nodes {
+		out = append(out, (*n.Nodes)[i].warnings()...)
+	}
+	if more := len(out) - maxWarnings; more > 0 {
+		out = append(out[:maxWarnings], fmt.Sprintf("%d more bridges name no switch", more))
+	}
+	return out
+}
+
+func (n *nodeJSON) warnings() (out []string) {
+	look := func(field string, id *string) {
+		if w := bridgeWarning(fmt.Sprintf("%s of node %q:", field, shown(*n.Hostname)), id); w != "" {
+			out = append(out, w)
+		}
+	}
+	look("integrationBridge", n.IntegrationBridge)
+	look("tunnelBridge", n.TunnelBridge)
+	for i, p := range n.PhysIntfs {
+		look(fmt.Sprintf("phyIntfs[%d].physBridgeId", i), p.PhysBridge)
+	}
+	return out
 }
 
 // model is the node as it is stored when it is new. Bridges that the client

@@ -64,6 +64,13 @@ func (p *portJSON) apply(model.Object) model.Object {
 	}
 }
 
+func (p *portJSON) warnings() []string {
+	if w := bridgeWarning("deviceId", p.DeviceID); w != "" {
+		return []string{w}
+	}
+	return nil
+}
+
 func encodePort(p *model.Port) *portJSON {
 	out := &portJSON{
 		VMName:         &p.VMName,

@@ -76,6 +76,10 @@ type Limits struct {
 	// Bodies is the sum of the lengths of all bodies that are being read.
 	// Default 256 MiB.
 	Bodies int64
+	// Answers is the sum of the lengths of all answers of 64 KiB and more that
+	// are not yet taken. A quarter of it may wait for room beside them. Default
+	// 256 MiB.
+	Answers int64
 	// Concurrent is the number of reads, and of writes, that are worked on at a
 	// time; the time in which bodies arrive and answers leave doesn't count.
 	// Default 256.
@@ -127,6 +131,7 @@ func (c Config) withDefaults() (Config, error) {
 	l := &c.Limits
 	l.Body = cmp.Or(l.Body, 4<<20)
 	l.Bodies = cmp.Or(l.Bodies, 256<<20)
+	l.Answers = cmp.Or(l.Answers, 256<<20)
 	l.Concurrent = cmp.Or(l.Concurrent, 256)
 	l.Wait = cmp.Or(l.Wait, 5*time.Second)
 	l.Header = cmp.Or(l.Header, 10*time.Second)

@@ -113,7 +113,7 @@ func (s *Server) listAPIs(c *gin.Context) error {
 	for _, d := range openapi.Descriptions() {
 		titles = append(titles, d.Title)
 	}
-	return answer(c, http.StatusOK, map[string]any{"apis": titles})
+	return s.answer(c, http.StatusOK, map[string]any{"apis": titles})
 }
 
 // describeAPI is a description, by the context path of what it describes.

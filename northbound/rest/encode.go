@@ -17,8 +17,9 @@ type encoder struct {
 	json   *json.Encoder
 }
 
-// maxKept is the size of a buffer that is kept for the next answer.
-const maxKept = 1 << 20
+// maxKept is the size of a buffer that is kept for the next answer. A short answer,
+// which the outbox doesn't count, must not hold a large one.
+const maxKept = freeAnswer
 
 var encoders = sync.Pool{New: func() any {
 	e := &encoder{}

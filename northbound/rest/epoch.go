@@ -38,9 +38,9 @@ func (s *Server) raiseEpoch(c *gin.Context) error {
 	epoch, err := s.epochs.RaiseEpoch(c.Request.Context())
 	if errors.Is(err, store.ErrNotLeader) { // for a moment also after each raise
 		return &apiError{code: http.StatusServiceUnavailable, retryAfter: 1, cause: err,
-			message: "this server does not lead at the moment; only the leader raises the epoch"}
+			message: err.Error()} // it names the leader, if there is one
 	} else if err != nil {
 		return storeFault(err)
 	}
-	return answer(c, http.StatusOK, map[string]uint32{"epoch": epoch})
+	return s.answer(c, http.StatusOK, map[string]uint32{"epoch": epoch})
 }

@@ -129,10 +129,14 @@ func (s *Server) awaitFeed(ctx context.Context) error {
 	return &apiError{code: http.StatusServiceUnavailable, retryAfter: 1, message: "this server has no events yet"}
 }
 
-// errSlow is why a stream is cut off.
-var errSlow = errors.New("the client reads too slowly: the next events are held no longer")
+// Why a stream is cut off.
+var (
+	errSlow    = errors.New("the client reads too slowly: the next events are held no longer")
+	errRevoked = errors.New("the account may not sign in any more")
+)
 
-// follow sends events until the client goes, is too slow, or the stream is to end.
+// follow sends events until the client goes, is too slow, may not read any more, or
+// the stream is to end. It looks at the account before whatever it sends.
 func (s *Server) follow(st *stream, since int64, resume bool) error {
 	place, revision := s.feed.end()
 	if resume {
@@ -151,7 +155,11 @@ func (s *Server) follow(st *stream, since int64, resume bool) error {
 	defer end.Stop()
 	alive := time.NewTicker(s.limits.Events.KeepAlive)
 	defer alive.Stop()
+	acc := accountOf(st.c)
 	for {
+		if !s.auth.holds(acc) {
+			return errRevoked
+		}
 		b, wake, lost := s.feed.at(place)
 		switch {
 		case lost:
@@ -184,6 +192,10 @@ func (s *Server) follow(st *stream, since int64, resume bool) error {
 
 // cut says that a stream ended before its time. A client that goes is no news.
 func (s *Server) cut(c *gin.Context, err error) {
+	if errors.Is(err, errRevoked) {
+		s.log.Info("stream of events ended: the account may not sign in any more", "user", accountOf(c).name, "from", c.Request.RemoteAddr)
+		return
+	}
 	if !errors.Is(err, errSlow) && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return
 	}

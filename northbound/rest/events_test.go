@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -378,4 +379,36 @@ func TestASlowClientIsCutOffAndHoldsNobodyUp(t *testing.T) {
 		t.Errorf("log %s", text.String())
 	}
 	eventually(t, "only the quick client is left", func() bool { return len(l.server.feed.places) == 1 })
+}
+
+// TestStreamsEndWithTheirAccount: whoever is removed, or gets another password, reads
+// no further event; another role of the same account is no reason to end.
+func TestStreamsEndWithTheirAccount(t *testing.T) {
+	users := filepath.Join(t.TempDir(), "users")
+	onos, gone, other := "onos:"+hashOf(t, "rocks")+":admin", "gone:"+hashOf(t, "g")+":viewer", "other:"+hashOf(t, "o")
+	writeUsers(t, users, onos, gone, other+":viewer")
+	l := newLab(t, func(c *Config) {
+		c.Accounts.UsersFile, c.Limits.Events.KeepAlive = users, 20*time.Millisecond
+	})
+	open := func(name, password string) *eventReader {
+		return l.listen("", "Authorization", basic(name, password)["Authorization"]).placed()
+	}
+	first, second := open("gone", "g"), open("other", "o")
+	writeUsers(t, users, onos, other+":admin")
+	for {
+		if _, err := first.block(); err != nil {
+			break // the stream's own deadline is minutes away
+		}
+	}
+	l.must(201, "POST", networksPath, networkBody("n"))
+	if e := second.next(); e.name != "KUBEVIRT_NETWORK_CREATED" {
+		t.Errorf("the account that stayed reads %+v", e)
+	}
+	writeUsers(t, users, onos, "other:"+hashOf(t, "changed")+":viewer")
+	for {
+		if _, err := second.block(); err != nil {
+			break
+		}
+	}
+	eventually(t, "all places are free", func() bool { return len(l.server.feed.places) == 0 })
 }

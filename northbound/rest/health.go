@@ -34,7 +34,7 @@ func (s *Server) healthRoutes() []route {
 // @x-added  true
 // @Router   /livez [get]
 func (s *Server) live(c *gin.Context) error {
-	return answer(c, http.StatusOK, map[string]string{"status": "alive"})
+	return s.answer(c, http.StatusOK, map[string]string{"status": "alive"})
 }
 
 // ready says whether this server can serve clients: it has read what is stored,
@@ -57,7 +57,7 @@ func (s *Server) ready(c *gin.Context) error {
 	if err := s.store.Ping(ctx); err != nil {
 		return &apiError{code: http.StatusServiceUnavailable, retryAfter: 1, message: "the store does not answer", cause: err}
 	}
-	return answer(c, http.StatusOK, map[string]string{"status": "ready"})
+	return s.answer(c, http.StatusOK, map[string]string{"status": "ready"})
 }
 
 // notYet is the answer of a server that has not read what is stored.
@@ -81,7 +81,7 @@ func (s *Server) healthz(c *gin.Context) error {
 	if config := db.APIConfig(); config != nil && !allInit(db) && s.reachable(c.Request.Context(), config) {
 		result = "ok"
 	}
-	return answer(c, http.StatusOK, map[string]string{"apiConfig": result})
+	return s.answer(c, http.StatusOK, map[string]string{"apiConfig": result})
 }
 
 // allInit tells whether there are nodes and all are in state INIT.

@@ -51,7 +51,7 @@ func (s *Server) flows(c *gin.Context) error {
 			out.Waiting = append(out.Waiting, w)
 		}
 	}
-	return answer(c, http.StatusOK, out)
+	return s.answer(c, http.StatusOK, out)
 }
 
 // switches lists the switches that have been connected.
@@ -68,7 +68,7 @@ func (s *Server) switches(c *gin.Context) error {
 	if list == nil {
 		list = []SwitchView{}
 	}
-	return answer(c, http.StatusOK, map[string]any{"switches": list})
+	return s.answer(c, http.StatusOK, map[string]any{"switches": list})
 }
 
 // memberJSON is ONOS's form of a cluster node.
@@ -95,5 +95,5 @@ func (s *Server) cluster(c *gin.Context) error {
 	for _, m := range s.inspector.Cluster() {
 		list = append(list, memberJSON{m.ID, m.IP, m.TCPPort, m.Status, strconv.FormatInt(m.LastUpdate.UnixMilli(), 10)})
 	}
-	return answer(c, http.StatusOK, map[string]any{"nodes": list})
+	return s.answer(c, http.StatusOK, map[string]any{"nodes": list})
 }

@@ -17,7 +17,7 @@ const bodyKey = "kvnet.body"
 // request takes no place until its body is there. What it took of the budget goes
 // back when the request is done.
 func (s *Server) readBody(c *gin.Context) (taken int64, err error) {
-	body, taken, err := s.bodies.read(c.Request.Body, s.limits.Body)
+	body, taken, err := s.bodies.read(c.Request.Body, c.Request.ContentLength, s.limits.Body)
 	switch {
 	case errors.Is(err, errBodyTooLong):
 		return taken, s.tooLarge(c)
@@ -57,23 +57,28 @@ type budget struct {
 	used  atomic.Int64
 }
 
-// read reads at most limit bytes. What arrives is counted as it arrives, so a
-// client that announces much and sends nothing takes nothing. The caller gives
-// back what was taken, also after an error.
-func (b *budget) read(r io.Reader, limit int64) (body []byte, taken int64, err error) {
+// freeBody is how much of each body is read without asking the budget.
+const freeBody = 1024
+
+// read reads at most limit bytes; length is the announced one, or negative. What
+// arrives is counted as it arrives, so a client that announces much and sends
+// nothing takes nothing. The caller gives back what was taken, also after an error.
+func (b *budget) read(r io.Reader, length, limit int64) (body []byte, taken int64, err error) {
 	if r == nil {
 		return nil, 0, nil
 	}
-	out := make([]byte, 0, 1024)
+	out := make([]byte, 0, freeBody)
 	for {
 		if len(out) == cap(out) {
-			grown := int64(cap(out))
-			if b.used.Add(grown) > b.limit {
-				b.used.Add(-grown)
+			size := grown(int64(cap(out)), length, limit)
+			if b.used.Add(size) > b.limit {
+				b.used.Add(-size)
 				return nil, taken, errBodiesFull
 			}
-			taken += grown
-			out = append(out, 0)[:len(out)]
+			// The former buffer is given back once it isn't needed any more.
+			out = append(make([]byte, 0, size), out...)
+			b.give(taken)
+			taken = size
 		}
 		n, err := r.Read(out[len(out):cap(out)])
 		out = out[:len(out)+n]
@@ -87,6 +92,17 @@ func (b *budget) read(r io.Reader, limit int64) (body []byte, taken int64, err e
 			return nil, taken, err
 		}
 	}
+}
+
+// grown is the size of the buffer that follows a full one: twice as large, but
+// with no more room than the body can need and one byte, which the end of the body
+// is found with.
+func grown(size, length, limit int64) int64 {
+	most := limit
+	if size <= length && length < limit {
+		most = length
+	}
+	return min(2*size, most+1)
 }
 
 func (b *budget) give(n int64) { b.used.Add(-n) }

@@ -151,6 +151,33 @@ func TestBudgetOfAllBodies(t *testing.T) {
 	l.must(201, "POST", networksPath, networkBody("n"))
 }
 
+// TestBodiesAreChargedWhatTheyHold: the budget knows the size of the buffer, and
+// nothing of those that came before it.
+func TestBodiesAreChargedWhatTheyHold(t *testing.T) {
+	const limit = 4 << 20
+	for _, c := range []struct{ sent, announced, most int64 }{
+		{limit, limit, limit + 1},
+		{limit, -1, limit + 1},
+		{3 << 20, 3 << 20, 3<<20 + 1},
+		{3 << 20, -1, limit + 1},
+		{freeBody - 1, -1, 0},
+		{freeBody, freeBody, freeBody + 1},
+		{5000, 100, 8192}, // no HTTP server lets that through
+	} {
+		b := budget{limit: 3 * limit}
+		body, taken, err := b.read(strings.NewReader(strings.Repeat("x", int(c.sent))), c.announced, limit)
+		if err != nil || int64(len(body)) != c.sent {
+			t.Errorf("%+v: %d bytes, %v", c, len(body), err)
+		}
+		if taken > c.most || taken != b.used.Load() || taken > 0 && taken != int64(cap(body)) {
+			t.Errorf("%+v: %d bytes are taken, %d counted, for a buffer of %d", c, taken, b.used.Load(), cap(body))
+		}
+		if b.give(taken); b.used.Load() != 0 {
+			t.Errorf("%+v: %d bytes stay taken", c, b.used.Load())
+		}
+	}
+}
+
 // slow opens a connection and sends the start of a request with a body.
 func (l *lab) slow(head string) net.Conn {
 	l.t.Helper()

@@ -52,5 +52,5 @@ func (s *Server) listMembers(c *gin.Context) error {
 	if list == nil {
 		list = []Member{}
 	}
-	return answer(c, http.StatusOK, map[string]any{"members": list})
+	return s.answer(c, http.StatusOK, map[string]any{"members": list})
 }

@@ -37,7 +37,7 @@ func (s *Server) mm5Routes() []route {
 		path := mm5Path + "/" + k.kind
 		out = append(out,
 			route{method: http.MethodGet, path: path, output: true, handle: func(c *gin.Context) error {
-				return answer(c, http.StatusOK, map[string]any{k.wrapper: k.list(s.db.Snapshot())})
+				return s.answer(c, http.StatusOK, map[string]any{k.wrapper: k.list(s.db.Snapshot())})
 			}},
 			route{method: http.MethodPost, path: path, typed: true, output: true, handle: s.acknowledge},
 			route{method: http.MethodPut, path: path + "/:name", typed: true, output: true, handle: s.acknowledge},
@@ -52,7 +52,7 @@ func (s *Server) acknowledge(c *gin.Context) error {
 	s.log.Warn("a write by Mm5 was acknowledged, and nothing was changed, as in ONOS",
 		"method", c.Request.Method, "path", shown(c.Request.URL.Path))
 	warn(c, "nothing was changed: writes by Mm5 are only acknowledged")
-	return answer(c, http.StatusOK, struct{}{})
+	return s.answer(c, http.StatusOK, struct{}{})
 }
 
 // routerStatus says which gateway serves a router.
@@ -87,7 +87,7 @@ func (s *Server) routerStatus(c *gin.Context) error {
 	if gw := shownGateway(db, r); gw != "" {
 		out.MerName, out.Status = gw, "up"
 	}
-	return answer(c, http.StatusOK, out)
+	return s.answer(c, http.StatusOK, out)
 }
 
 // gatewayState says whether a node is a gateway that can serve.
@@ -115,7 +115,7 @@ func (s *Server) gatewayState(c *gin.Context) error {
 	if n := db.Node(name); n != nil && n.Type == model.NodeGateway && db.NodeState(name) == model.NodeComplete {
 		out.State = "ACTIVE"
 	}
-	return answer(c, http.StatusOK, out)
+	return s.answer(c, http.StatusOK, out)
 }
 
 // instanceJSON is a VM with its ports.

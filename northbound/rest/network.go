@@ -34,7 +34,7 @@ func (s *Server) networkRoutes() []route {
 // @Success 200 {object} object{networks=[]networkJSON} "the networks, in no order that means something"
 // @Router  /onos/kubevirtnetworking/network [get]
 func (s *Server) listNetworks(c *gin.Context) error {
-	return answer(c, http.StatusOK, map[string]any{"networks": networkList(s.db.Snapshot())})
+	return s.answer(c, http.StatusOK, map[string]any{"networks": networkList(s.db.Snapshot())})
 }
 
 func networkList(db state.Snapshot) []any {
@@ -64,7 +64,7 @@ func (s *Server) getNetwork(c *gin.Context) error {
 	if n == nil {
 		return refuse(http.StatusNotFound, "Network is not found for %s", shown(id))
 	}
-	return answer(c, http.StatusOK, encodeNetwork(n))
+	return s.answer(c, http.StatusOK, encodeNetwork(n))
 }
 
 // networkExists says whether there is a network of an id.
@@ -82,7 +82,7 @@ func (s *Server) networkExists(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, map[string]bool{"result": s.db.Snapshot().Network(id) != nil})
+	return s.answer(c, http.StatusOK, map[string]bool{"result": s.db.Snapshot().Network(id) != nil})
 }
 
 // createNetwork stores a new network.

@@ -41,7 +41,7 @@ func (s *Server) listNodes(c *gin.Context) error {
 	for n := range db.Nodes() {
 		list = append(list, encodeNode(db, n))
 	}
-	return answer(c, http.StatusOK, map[string]any{"nodes": list})
+	return s.answer(c, http.StatusOK, map[string]any{"nodes": list})
 }
 
 // getNode shows one node. ONOS has no such call.
@@ -65,7 +65,7 @@ func (s *Server) getNode(c *gin.Context) error {
 	if n == nil {
 		return refuse(http.StatusNotFound, "Node is not found for %s", shown(host))
 	}
-	return answer(c, http.StatusOK, encodeNode(db, n))
+	return s.answer(c, http.StatusOK, encodeNode(db, n))
 }
 
 // nodeState says in which state a node is.
@@ -89,7 +89,7 @@ func (s *Server) nodeState(c *gin.Context) error {
 	if db.Node(host) != nil {
 		state = string(db.NodeState(host))
 	}
-	return answer(c, http.StatusOK, map[string]string{"State": state})
+	return s.answer(c, http.StatusOK, map[string]string{"State": state})
 }
 
 // createNodes stores the nodes that are new, all or none. As in ONOS one that
@@ -130,6 +130,7 @@ func (s *Server) createNodes(c *gin.Context) error {
 		return err
 	}
 	s.settle(c, rev)
+	warnOf(c, body)
 	for _, host := range present {
 		warn(c, fmt.Sprintf("node %q exists already and was left as it is", shown(host)))
 	}
@@ -192,6 +193,7 @@ func (s *Server) updateNodes(c *gin.Context) error {
 		return err
 	}
 	s.settle(c, rev)
+	warnOf(c, body)
 	empty(c, http.StatusOK)
 	return nil
 }

@@ -189,3 +189,32 @@ func TestSyncRulesWaitsAndTellsFailures(t *testing.T) {
 		t.Errorf("all complete: %d %s", r.status, r.body)
 	}
 }
+
+// TestBridgesThatNameNoSwitchAreStoredWithAWarning: as in ONOS any URI will do, but
+// no switch will ever have it.
+func TestBridgesThatNameNoSwitchAreStoredWithAWarning(t *testing.T) {
+	l := newLab(t)
+	warnings := func(r *reply) string { return strings.Join(r.header.Values("Warning"), "\n") }
+	odd := strings.ReplaceAll(worker1, "of:00000000000000a1", "br-int")
+	r := l.must(201, "POST", nodesPath, nodeBody(odd, worker2))
+	if w := warnings(r); strings.Count(w, "199 kvnet") != 1 || !strings.Contains(w, "integrationBridge") || !strings.Contains(w, "w1") || !strings.Contains(w, "br-int") {
+		t.Errorf("POST of a node: %q", w)
+	}
+	if got := l.node("w1").IntegrationBridge; got != "br-int" {
+		t.Errorf("%q is stored", got)
+	}
+	if w := warnings(l.must(200, "PUT", nodesPath, nodeBody(strings.ReplaceAll(worker1, "of:00000000000000b1", "of:00000000000000bx")))); !strings.Contains(w, "tunnelBridge") {
+		t.Errorf("PUT of a node: %q", w)
+	}
+	if w := warnings(l.must(200, "PUT", nodesPath, nodeBody(worker2))); w != "" {
+		t.Errorf("PUT of a node with two datapath ids: %q", w)
+	}
+	port := `{"vmName":"v","networkId":"n","macAddress":"fe:00:00:00:00:01","deviceId":"D"}`
+	l.must(201, "POST", networksPath, networkBody("n"))
+	if w := warnings(l.must(201, "POST", networkingPath+"/port", strings.Replace(port, `"D"`, `"of:1234567890123456789"`, 1))); !strings.Contains(w, "deviceId") {
+		t.Errorf("POST of a port: %q", w)
+	}
+	if w := warnings(l.must(200, "PUT", networkingPath+"/port/fe:00:00:00:00:01", strings.Replace(port, `"D"`, `"of:00000000000000a2"`, 1))); w != "" {
+		t.Errorf("PUT of a port with a datapath id: %q", w)
+	}
+}

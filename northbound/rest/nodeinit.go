@@ -54,7 +54,7 @@ func (s *Server) initNode(c *gin.Context) error {
 		return storeFault(err)
 	}
 	s.settle(c, rev)
-	return answer(c, http.StatusOK, struct{}{})
+	return s.answer(c, http.StatusOK, struct{}{})
 }
 
 // initAll starts the bootstrap of all nodes again.
@@ -93,7 +93,7 @@ func (s *Server) initNodes(c *gin.Context, pick func(model.NodeState) bool) erro
 		return storeFault(err)
 	}
 	s.settle(c, rev)
-	return answer(c, http.StatusOK, struct{}{})
+	return s.answer(c, http.StatusOK, struct{}{})
 }
 
 // initWriters is the number of nodes that are asked for at a time.
@@ -168,9 +168,9 @@ func (s *Server) syncRules(c *gin.Context) error {
 	ctx, cancel = context.WithTimeout(c.Request.Context(), s.limits.Sync)
 	defer cancel()
 	if s.db.Wait(ctx, func(db state.Snapshot) bool { return len(unsynced(db, requests)) == 0 }) == nil {
-		return answer(c, http.StatusOK, struct{}{})
+		return s.answer(c, http.StatusOK, struct{}{})
 	}
-	return answer(c, http.StatusOK, map[string]any{"failed": unsynced(s.db.Snapshot(), requests)})
+	return s.answer(c, http.StatusOK, map[string]any{"failed": unsynced(s.db.Snapshot(), requests)})
 }
 
 // unsynced lists the nodes whose request has not led to COMPLETE yet.

@@ -33,6 +33,7 @@ type Server struct {
 	metrics   *metrics
 	limits    Limits
 	bodies    budget
+	outbox    *outbox
 	// readers and writers are the places of requests that are worked on.
 	readers, writers chan struct{}
 
@@ -84,6 +85,7 @@ func New(c Config) (*Server, error) {
 		auth: auth, audit: newAuditor(c.Logger), metrics: m, limits: c.Limits,
 		feed:    newFeed(c.DB, c.Limits.Events, m, c.Logger),
 		bodies:  budget{limit: c.Limits.Bodies},
+		outbox:  newOutbox(c.Limits.Answers, c.Limits.Wait),
 		readers: make(chan struct{}, c.Limits.Concurrent),
 		writers: make(chan struct{}, c.Limits.Concurrent),
 		lookup:  lookupIPv4,

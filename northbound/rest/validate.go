@@ -188,6 +188,15 @@ func deviceIDFault(s string) string {
 	return ""
 }
 
+// bridgeWarning says that no switch will ever have the device id: one is "of:" and
+// the 16 hexadecimal digits of a datapath id. It is empty for an absent id.
+func bridgeWarning(field string, id *string) string {
+	if _, ok := model.DeviceID(text(id)).DPID(); ok || text(id) == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s %q names no switch: it is not of: and 16 hexadecimal digits", field, shown(*id))
+}
+
 func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }
