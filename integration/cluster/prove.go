@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	"kvnet/integration/lab"
@@ -100,7 +101,7 @@ func (w *World) tryWrite(ctx context.Context, m *Member) error {
 	if err != nil {
 		return err
 	}
-	if status != http.StatusCreated && status != http.StatusConflict {
+	if status != http.StatusCreated && !strings.Contains(string(answer), "already exists") {
 		return fmt.Errorf("%d %s", status, answer)
 	}
 	return m.Write(ctx, http.MethodDelete, server.ObjectPath("network", "try"), nil)

@@ -101,15 +101,31 @@ func cutProtocol(p cluster.Protocol) func(*field) error {
 	}
 }
 
+// All servers lose 30 % of what others send. TCP hardly works then, and neither does
+// the store; but what it acknowledges has to stay.
 func packetLoss(f *field) error {
-	return f.cutOff(func() error {
-		for _, m := range f.Members {
-			if err := f.Lose(f.ctx, m, 30); err != nil {
-				return err
-			}
+	const prefix = "lossy"
+	for _, m := range f.Members {
+		if err := f.Lose(f.ctx, m, 30); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	b := f.StartBurst(f.ctx, prefix)
+	err := rest(f, 2*outage())
+	accepted, failed := b.Stop()
+	f.note("%d writes taken, %d not; %d changes of the leader", len(accepted), failed, f.Terms(f.mark))
+	if err := errors.Join(err, f.Heal(f.ctx)); err != nil {
+		return err
+	}
+	if _, err := f.WaitWrites(f.ctx, soon); err != nil {
+		return err
+	}
+	for _, m := range f.Serving() {
+		if err := cluster.Await(f.ctx, 5*time.Second, "all writes on "+m.Name, func() error { return f.Missing(f.ctx, m, accepted) }); err != nil {
+			return err
+		}
+	}
+	return f.Forget(f.ctx, f.Serving()[0], prefix)
 }
 
 // A switch that forwards nothing at the moment is frozen. The others must not wait
