@@ -7,7 +7,10 @@
 //     packets, harness ties all of it to a Go test.
 //   - golden replays recorded lives of ONOS's data plane and compares the rules.
 //   - packets sends packets through the lab.
-//   - cmd/demo is the program behind "make demo".
+//   - cluster runs several servers on machines of their own, on a network that can
+//     be cut, and judges who wrote to which switch; faults uses it to break things.
+//   - cmd/demo is the program behind "make demo", cmd/democluster that behind
+//     "make demo-cluster".
 //
 // Everything here needs root, because only root may make namespaces. No traffic
 // leaves loopback and the namespaces made here.

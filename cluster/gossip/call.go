@@ -114,15 +114,18 @@ func (c *calls) received(f frame) (dropped bool) {
 }
 
 func (c *calls) serve(ctx context.Context, f frame) {
-	from, ok := c.view.get(f.from)
-	if !ok || f.to != c.id.instance {
-		return // it can't be answered, or is for an earlier life of this server
+	if f.to != c.id.instance {
+		return // it is for an earlier life of this server
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	from, ok := c.sender(ctx, f)
+	if !ok {
+		return // it can't be answered
 	}
 	c.mu.Lock()
 	h := c.handlers[f.method]
 	c.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, f.timeout)
-	defer cancel()
 	answer := frame{kind: frameAnswer, id: f.id, from: c.id.name, instance: c.id.instance, to: f.instance}
 	var err error
 	if h == nil {
@@ -138,6 +141,27 @@ func (c *calls) serve(ctx context.Context, f frame) {
 	}
 	// The sender asks again if this gets lost.
 	_ = c.send(from, b)
+}
+
+// unknownTime bounds the wait for news of a sender that isn't known yet.
+const unknownTime = 2 * time.Second
+
+// sender waits for the member that has sent f to be known: what a server sends
+// right after it has joined may overtake the news that it is there.
+func (c *calls) sender(ctx context.Context, f frame) (m Member, ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, unknownTime)
+	defer cancel()
+	for {
+		_, changed := c.view.members()
+		if m, ok := c.view.get(f.from); ok && m.Meta.Instance == f.instance {
+			return m, true
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return Member{}, false
+		}
+	}
 }
 
 func (c *calls) call(ctx context.Context, closing <-chan struct{}, to, kind string, payload []byte) ([]byte, error) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -178,4 +179,40 @@ func TestCallOfEarlierLife(t *testing.T) {
 	if len(o.answer) != 1 {
 		t.Error("the answer was not taken")
 	}
+}
+
+// A request may be here before the news of the server that has sent it, or of its
+// present life.
+func TestRequestOvertakesItsSender(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, known := range []uint64{0, 7} { // an earlier life
+			v := newView("n1")
+			sent := make(chan Member, 1)
+			c := newCalls(identity{name: "n1", instance: 1}, v, func(m Member, _ []byte) error {
+				sent <- m
+				return nil
+			})
+			c.handle("echo", func(context.Context, Member, []byte) ([]byte, error) { return nil, nil })
+			if known != 0 {
+				v.listed("n2", addr(9), Meta{Instance: known}, true)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			var running sync.WaitGroup
+			running.Go(func() { c.run(ctx) })
+			c.received(frame{kind: frameRequest, id: 1, from: "n2", instance: 8, to: 1, method: "echo", timeout: time.Minute})
+			synctest.Wait()
+			v.listed("n2", addr(2), Meta{Instance: 8}, true)
+			synctest.Wait()
+			select {
+			case m := <-sent:
+				if m.Address != addr(2) {
+					t.Errorf("the answer went to %s", m.Address)
+				}
+			default:
+				t.Error("the request was not answered")
+			}
+			stop()
+			running.Wait()
+		}
+	})
 }
