@@ -84,6 +84,15 @@ test-faults: deps build
 	@.ci/deps nft
 	KVNET_BINARY=$(CURDIR)/bin/kvnet $(GO) test -count 1 -timeout 40m -v ./integration/faults -faults '$(FAULTS)' -kills $(KILLS) $(TESTFLAGS)
 
+# DURATION is how long clients and faults go on.
+DURATION    ?= 10m
+
+.PHONY: test-linear
+test-linear: deps build
+	@[ "$$(id -u)" = 0 ] || { echo 'The servers run in network namespaces, which needs root: run make test-linear as root.' >&2; exit 1; }
+	@.ci/deps nft
+	KVNET_BINARY=$(CURDIR)/bin/kvnet $(GO) test -count 1 -timeout 0 -v ./integration/linear -run '^TestLinearizable$$' -linear $(DURATION) $(TESTFLAGS)
+
 .PHONY: bench
 bench: build
 	@$(GO) run -buildvcs=false ./integration/cmd/bench -binary bin/kvnet

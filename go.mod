@@ -3,6 +3,7 @@ module kvnet
 go 1.26.0
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/cilium/statedb v0.9.4
 	github.com/contiv/libOpenflow v0.0.0-20210609050114-d967b14cc688
 	github.com/gin-gonic/gin v1.12.0

@@ -1,0 +1,13 @@
+// Package linear checks that a cluster of servers behaves as one: several clients
+// read and write the same few routers by different servers while servers are
+// killed, paused and cut off, and what each of them was answered is held against a
+// model of a single router (porcupine).
+//
+// Reads with consistent=true must always fit, which is called linearizable: there
+// is an order of all operations, each somewhere between its request and its answer,
+// in which every answer is right. Plain reads come from the server's own copy and
+// may be old; how often that shows is reported.
+//
+// Without flags only the model and the recording are tested. "go test
+// ./integration/linear -linear 10m" runs the whole (make test-linear).
+package linear
