@@ -7,12 +7,8 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"kvnet/integration/cmd/internal/stage"
@@ -22,55 +18,23 @@ import (
 	"kvnet/integration/server"
 )
 
-// limit is the time after which the demo gives up.
-const limit = 110 * time.Second
-
 func main() {
-	binary := flag.String("binary", "bin/kvnet", "the kvnet binary to show")
-	flag.Parse()
-	if os.Geteuid() != 0 {
-		fmt.Fprintln(os.Stderr, "The demo makes network namespaces and switches, which needs root: run it as root.")
-		os.Exit(1)
-	}
-	if err := run(*binary); err != nil {
-		fmt.Fprintf(os.Stderr, "\nThe demo failed: %v\n", err)
-		os.Exit(1)
-	}
-}
-
-func run(binary string) (err error) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-
 	d := &demo{}
-	began := time.Now()
-	defer func() {
-		d.Say("Clean up", "")
-		err = errors.Join(err, d.close())
-		if err == nil {
-			fmt.Printf("\nAll of it was right. It took %s.\n", time.Since(began).Round(time.Second))
+	d.Main(func(binary string) []func(context.Context) error {
+		return []func(context.Context) error{
+			d.buildLab,
+			func(ctx context.Context) error { return d.startServer(ctx, binary) },
+			d.configure,
+			d.showPeer,
+			d.showPackets,
+			d.showRules,
+			d.showBalancer,
+			d.showMembers,
+			d.showBalancerRules,
+			d.showHealing,
+			d.showFailOver,
 		}
-	}()
-	for _, step := range []func(context.Context) error{
-		d.buildLab,
-		func(ctx context.Context) error { return d.startServer(ctx, binary) },
-		d.configure,
-		d.showPeer,
-		d.showPackets,
-		d.showRules,
-		d.showBalancer,
-		d.showMembers,
-		d.showBalancerRules,
-		d.showHealing,
-		d.showFailOver,
-	} {
-		if err := step(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	}, d.close)
 }
 
 // demo is what has been built so far.
