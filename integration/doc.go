@@ -4,7 +4,8 @@
 //   - netns and ovs make namespaces and switches, lab joins them to a data centre
 //     in miniature, relay records the OpenFlow between switches and server,
 //     server runs the binary and speaks its REST, probe sends and captures
-//     packets, harness ties all of it to a Go test.
+//     packets, harness ties all of it to a Go test. freeport chooses addresses on
+//     loopback that stay free.
 //   - golden replays recorded lives of ONOS's data plane and compares the rules.
 //   - packets sends packets through the lab.
 //   - cluster runs several servers on machines of their own, on a network that can

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +14,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"kvnet/integration/freeport"
 	"kvnet/model"
 	"kvnet/model/state"
 )
@@ -105,20 +104,14 @@ func TestTwoStoresOnOneMachine(t *testing.T) {
 	}
 }
 
-// freeAddr is an address that nobody listens on. It is outside of the ports that
-// the kernel gives to connections, so that none of these takes it meanwhile.
+// freeAddr is an address that nobody listens on.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	for range 1000 {
-		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 15000+rand.IntN(17000)))
-		if err != nil {
-			continue
-		}
-		defer ln.Close()
-		return ln.Addr().String()
+	at, err := freeport.Address()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no port is free")
-	return ""
+	return at
 }
 
 func TestNoPortIsOpenForClients(t *testing.T) {

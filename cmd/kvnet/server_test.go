@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 
+	"kvnet/integration/freeport"
 	"kvnet/southbound/openflow/oftest"
 )
 
@@ -55,12 +56,11 @@ func startWith(t *testing.T, dir string, registry *prometheus.Registry) *config 
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	at, err := freeport.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = ln.Close() }()
-	return ln.Addr().String()
+	return at
 }
 
 func eventually(t *testing.T, what string, ok func() bool) {

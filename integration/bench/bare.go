@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"time"
 
@@ -12,6 +11,8 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"                   //nolint:depguard // as above
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client" //nolint:depguard // as above
 	"go.uber.org/zap"
+
+	"kvnet/integration/freeport"
 )
 
 // bare is the engine of the store by itself, in this process, with the settings
@@ -23,14 +24,11 @@ type bare struct {
 
 // startBare starts the engine in dir and waits until it is ready.
 func startBare(ctx context.Context, dir string) (*bare, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	at, err := freeport.Address()
 	if err != nil {
-		return nil, fmt.Errorf("choose an address for the bare engine: %w", err)
+		return nil, err
 	}
-	peer := url.URL{Scheme: "http", Host: ln.Addr().String()}
-	if err := ln.Close(); err != nil {
-		return nil, fmt.Errorf("choose an address for the bare engine: %w", err)
-	}
+	peer := url.URL{Scheme: "http", Host: at}
 	cfg := embed.NewConfig()
 	cfg.Name, cfg.Dir = "bare", dir
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"kvnet/integration/freeport"
 	"kvnet/integration/netns"
 )
 
@@ -58,14 +58,11 @@ func New(c Config) (*Server, error) {
 		s.client.Transport = &http.Transport{DialContext: s.dialThere}
 		return s, nil
 	}
-	// All are held until all are chosen, so that none is chosen twice.
-	for _, address := range []*string{&s.REST, &s.OpenFlow, &s.Metrics, &s.Store, &s.Gossip} {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("choose address: %w", err)
+	for _, at := range []*string{&s.REST, &s.OpenFlow, &s.Metrics, &s.Store, &s.Gossip} {
+		var err error
+		if *at, err = freeport.Address(); err != nil {
+			return nil, err
 		}
-		defer func() { _ = ln.Close() }()
-		*address = ln.Addr().String()
 	}
 	return s, nil
 }
