@@ -37,7 +37,7 @@ type Started struct {
 	chunk []byte // to be queued next
 }
 
-// Start begins a bundle of at most maxMessages, which Finish has to end. It sends
+// Start begins a bundle of at most maxMessages, which Finish or Drop has to end. It sends
 // nothing.
 func (s *Session) Start(maxMessages int) *Started {
 	return &Started{s: s, b: s.calls.newBundle(maxMessages)}
@@ -85,6 +85,15 @@ func (s *Session) Finish(ctx context.Context, x *Started, msgs []Message) error 
 		return fmt.Errorf("switch %s: %w", s.dpid, err)
 	}
 	return fmt.Errorf("bundle of %d messages to switch %s: %w", len(msgs), s.dpid, err)
+}
+
+// Drop ends a bundle instead of Finish: nothing of it comes into force. It does
+// not wait.
+func (s *Session) Drop(x *Started) {
+	if x.chunk != nil {
+		s.discardBundle(x.b)
+	}
+	s.calls.endBundle(x.b)
 }
 
 func (s *Session) sendRest(ctx context.Context, x *Started, msgs []Message) error {

@@ -82,6 +82,44 @@ func startGivenUp(t *testing.T, s *openflow.Session, holds func() []string) {
 	}
 }
 
+func TestStartedBundleThatIsDroppedLeavesNothing(t *testing.T) { both(t, dropped) }
+
+func dropped(t *testing.T, s *openflow.Session, holds func() []string) {
+	msgs := adds(t, 1200)
+	s.Drop(s.Start(1200)) // of which nothing was sent
+	b := s.Start(1200)
+	b.Send(msgs[:1000])
+	s.Drop(b)
+	// Another bundle is not disturbed by what is left of the first.
+	if err := s.Bundle(until(t), msgs[:2]); err != nil {
+		t.Fatal(err)
+	}
+	if got := holds(); len(got) != 2 {
+		t.Errorf("%d rules are in force", len(got))
+	}
+}
+
+func TestBundleThatIsStartedBeforeTheOneBeforeIsFinished(t *testing.T) { both(t, overlapping) }
+
+func overlapping(t *testing.T, s *openflow.Session, holds func() []string) {
+	msgs := adds(t, 3000)
+	first, second := s.Start(1500), s.Start(1500)
+	first.Send(msgs[:1000])
+	second.Send(msgs[1500:2500])
+	if err := s.Finish(until(t), first, msgs[:1500]); err != nil {
+		t.Fatal(err)
+	}
+	if got := holds(); len(got) != 1500 {
+		t.Errorf("%d rules are in force with the first", len(got))
+	}
+	if err := s.Finish(until(t), second, msgs[1500:]); err != nil {
+		t.Fatal(err)
+	}
+	if got := holds(); len(got) != 3000 {
+		t.Errorf("%d rules are in force with both", len(got))
+	}
+}
+
 func TestStartedBundleEndsWithItsConnection(t *testing.T) {
 	sw := oftest.New(0x42, "p1")
 	c := asMaster(start(t, nil))

@@ -204,17 +204,18 @@ func (t *target) carryOut(ctx context.Context, s Session, a Adoption) (AdoptView
 	}
 	young := t.begin(flows, groups, now)
 	v, unused := t.survey(flows, groups, a)
-	ops, msgs := t.build(now, nil)
+	out := &outgoing{} // without a session: its order is not yet the one to be sent
+	t.build(now, out)
 	for o, x := range t.aside {
 		v.Err = fmt.Errorf("rules of %s can't be installed, nothing is changed: %s", o, x.reason)
-		t.failed(ops)
+		t.failed(out.ops)
 		t.mu.Unlock()
 		return v, nil
 	}
 	t.mu.Unlock()
 	t.announceYoung(young, now)
 
-	ops, msgs = insertTakeover(ops, msgs, a, unused)
+	ops, msgs := insertTakeover(out.ops, out.msgs, a, unused)
 	if v.Err, err = t.sendTakeover(ctx, s, ops, msgs); v.Err != nil || err != nil {
 		return v, err
 	}
@@ -253,7 +254,7 @@ func insertTakeover(ops []op, msgs []openflow.Message, a Adoption, groups []uint
 	outOps = append(outOps, op{kind: opForeign})
 	outMsgs = append(outMsgs, openflow.DeleteFlows(allFlows.Table, a.Cookie, a.Mask))
 	for _, id := range groups {
-		outOps = append(outOps, op{kind: opForeignGroup, id: id})
+		outOps = append(outOps, op{kind: opForeignGroup})
 		outMsgs = append(outMsgs, openflow.DeleteGroup(id))
 	}
 	return append(outOps, ops[at:]...), append(outMsgs, msgs[at:]...)

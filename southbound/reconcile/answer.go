@@ -33,7 +33,7 @@ func (t *target) done(ops []op) (came, went []responder) {
 			if !o.g.have {
 				t.groupsIn++
 			}
-			o.g.have, o.g.got, o.g.owner, o.g.inflight = true, o.group, o.owner, false
+			o.g.have, o.g.got, o.g.owner, o.g.inflight = true, *o.group, o.owner, false
 			if len(o.g.claims) == 0 {
 				t.renewGroup(o.g)
 			}
@@ -83,9 +83,9 @@ func (t *target) failed(ops []op) {
 			o.g.dirty = true
 			t.dirtyGroups[o.g] = struct{}{}
 		case opOrphan:
-			t.orphans[o.o] = struct{}{}
+			t.orphans[orphan{o.table, o.cookie}] = struct{}{}
 		case opOrphanGroup:
-			t.orphanGrp[o.id] = o.group
+			t.orphanGrp[o.group.ID] = *o.group
 		}
 	}
 }

@@ -15,19 +15,17 @@ const maxBundle = 10_000
 
 // op is one message of a bundle and what it means once it is in force.
 type op struct {
-	kind  opKind
-	owner flow.Owner // who is set aside if the switch refuses it
-
-	c      *cell
-	cookie uint64
+	kind   opKind
+	table  uint8 // of the rules that it deletes by their cookie
 	inPort uint32
-	ann    *flow.Announcement
+	cookie uint64
+	owner  flow.Owner // who is set aside if the switch refuses it
+
+	c   *cell
+	ann *flow.Announcement
 
 	g     *groupCell
-	group flow.Group
-
-	o  orphan
-	id uint32
+	group *flow.Group
 }
 
 type opKind uint8
@@ -51,36 +49,26 @@ const (
 
 // build collects what the switch must be told, in the order of one change: group
 // adds and modifies, flow adds, flow deletes, group deletes, announcements. It
-// clears the dirty marks of what it takes; failed puts them back. When much is to
-// be encoded, ahead gets what is there of the first bundle. While a plan is under
-// way that is larger than one bundle, only what it adds so far is taken. Called
-// with t.mu held.
-func (t *target) build(now time.Time, ahead *head) (ops []op, msgs []openflow.Message) {
-	hold := t.staged || t.holdDeletes(now)
+// clears the dirty marks of what it takes; failed puts them back. What out holds
+// already stays before it. When much is to be encoded, what is there of the first
+// bundle leaves meanwhile. Called with t.mu held, and not while a plan is under way.
+func (t *target) build(now time.Time, out *outgoing) {
 	var gone, changed []*cell
 	for _, c := range t.dirty.all() {
 		w := c.winner()
 		switch {
 		case w == nil || c.missing != "":
-			if c.have {
+			switch {
+			case c.have:
 				gone = append(gone, c)
-			} else if !t.staged {
+			case !c.inflight: // else it is deleted once it is there
 				t.clean(c)
 			}
-		case t.staged && t.leadsNowhere(c):
 		default:
 			changed = append(changed, c)
 		}
 	}
-	if n := maxBundle - len(t.dirtyGroups); t.staged && len(changed) > n {
-		changed = changed[:max(n, 0)] // one bundle; the rest has time
-	}
-	room := len(changed) + len(gone) + len(t.dirtyGroups)
-	ops, msgs = make([]op, 0, room), make([]openflow.Message, 0, room)
-	add := func(o op, m openflow.Message) {
-		ops = append(ops, o)
-		msgs = append(msgs, m)
-	}
+	out.grow(len(changed) + len(gone) + len(t.dirtyGroups))
 
 	groups := make([]*groupCell, 0, len(t.dirtyGroups))
 	for g := range t.dirtyGroups {
@@ -88,42 +76,35 @@ func (t *target) build(now time.Time, ahead *head) (ops []op, msgs []openflow.Me
 	}
 	slices.SortFunc(groups, func(a, b *groupCell) int { return cmp.Compare(a.id, b.id) })
 	for _, g := range groups {
-		t.buildGroup(g, now, add)
+		t.buildGroup(g, now, out)
 	}
 
-	b := flowBuilder{t: t, now: now, add: add}
-	for len(changed) > 0 {
-		n := min(len(changed), portion)
-		b.adds(changed[:n])
-		if changed = changed[n:]; len(changed) > 0 && len(msgs) > 0 {
-			ahead.send(msgs)
-		}
-	}
+	b := flowBuilder{t: t, now: now, out: out}
+	b.portions(changed)
 	for _, o := range b.cleans {
-		add(o, openflow.DeleteFlows(o.o.table, o.o.cookie, ^uint64(0)))
+		out.add(o, openflow.DeleteFlows(o.table, o.cookie, ^uint64(0)))
 	}
-	if !hold {
+	if !t.holdDeletes(now) {
 		b.deletes(gone)
-		t.buildOrphans(add)
+		t.buildOrphans(out)
 		for _, g := range groups {
 			w := g.winner()
 			if (w == nil || g.missing != "") && g.have && g.released && !t.isAside(g.owner, now) {
 				g.dirty, g.inflight = false, true
 				delete(t.dirtyGroups, g)
-				add(op{kind: opGroupDelete, owner: g.owner, g: g}, openflow.DeleteGroup(g.id))
+				out.add(op{kind: opGroupDelete, owner: g.owner, g: g}, openflow.DeleteGroup(g.id))
 			}
 		}
 		for id, g := range t.orphanGrp {
-			add(op{kind: opOrphanGroup, id: id, group: g}, openflow.DeleteGroup(id))
+			out.add(op{kind: opOrphanGroup, group: &g}, openflow.DeleteGroup(id))
 		}
 		clear(t.orphanGrp)
 	}
-	t.buildAnnouncements(&ops, &msgs)
-	return ops, msgs
+	t.buildAnnouncements(&out.ops, &out.msgs)
 }
 
 // buildGroup adds what a group needs but its deletion, which comes after flows.
-func (t *target) buildGroup(g *groupCell, now time.Time, add func(op, openflow.Message)) {
+func (t *target) buildGroup(g *groupCell, now time.Time, out *outgoing) {
 	w := g.winner()
 	if w == nil || g.missing != "" {
 		if !g.have {
@@ -144,7 +125,7 @@ func (t *target) buildGroup(g *groupCell, now time.Time, add func(op, openflow.M
 		delete(t.dirtyGroups, g)
 		return
 	}
-	o := op{kind: opGroupAdd, owner: w.owner, g: g, group: want}
+	o := op{kind: opGroupAdd, owner: w.owner, g: g, group: &want}
 	encode := openflow.AddGroup
 	if g.have {
 		// A group is never deleted and added again: its flows would go.
@@ -157,30 +138,30 @@ func (t *target) buildGroup(g *groupCell, now time.Time, add func(op, openflow.M
 	}
 	g.dirty, g.inflight = false, true
 	delete(t.dirtyGroups, g)
-	add(o, m)
+	out.add(o, m)
 }
 
-func (t *target) buildOrphans(add func(op, openflow.Message)) {
+func (t *target) buildOrphans(out *outgoing) {
 	for o := range t.orphans {
 		if c := t.cookie[o.cookie]; c != nil && c.key.table == o.table && len(c.claims) > 0 {
 			continue // wanted again since it was seen
 		}
-		add(op{kind: opOrphan, o: o}, openflow.DeleteFlows(o.table, o.cookie, ^uint64(0)))
+		out.add(op{kind: opOrphan, table: o.table, cookie: o.cookie}, openflow.DeleteFlows(o.table, o.cookie, ^uint64(0)))
 	}
 	clear(t.orphans)
-	t.buildStrays(add)
+	t.buildStrays(out)
 }
 
 // buildStrays deletes copies of own rules that others made. Where kvnet wants a
 // rule of that key, the copy was in its place and is overwritten by it.
-func (t *target) buildStrays(add func(op, openflow.Message)) {
+func (t *target) buildStrays(out *outgoing) {
 	if len(t.strays) == 0 {
 		return
 	}
 	wanted := t.wanted()
 	for _, s := range t.strays {
 		if _, ok := wanted[s.key]; !ok {
-			add(op{kind: opStray}, openflow.DeleteStrict(s.e))
+			out.add(op{kind: opStray}, openflow.DeleteStrict(s.e))
 		}
 	}
 	t.strays = nil

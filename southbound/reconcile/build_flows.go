@@ -13,8 +13,8 @@ import (
 type flowBuilder struct {
 	t      *target
 	now    time.Time
-	add    func(op, openflow.Message)
-	out    openflow.Encoder
+	out    *outgoing
+	mods   openflow.Encoder
 	cleans []op // to be deleted once all adds are made
 }
 
@@ -22,6 +22,18 @@ type flowBuilder struct {
 // makes traces readable.
 func inOrder(a, b *cell) int {
 	return cmp.Or(cmp.Compare(a.key.table, b.key.table), cmp.Compare(b.key.priority, a.key.priority), cmp.Compare(a.want, b.want))
+}
+
+// portions makes the messages that install the rules of cells. If they are many,
+// the first leave while the rest is made.
+func (b *flowBuilder) portions(cells []*cell) {
+	for len(cells) > 0 {
+		n := min(len(cells), portion)
+		b.adds(cells[:n])
+		if cells = cells[n:]; len(cells) > 0 {
+			b.out.begin()
+		}
+	}
 }
 
 // adds makes the messages that install the rules of cells.
@@ -52,7 +64,7 @@ func (b *flowBuilder) adds(cells []*cell) {
 			continue
 		}
 		if !aside {
-			todo = append(todo, encoded{c, b.out.AddFlow(e, c.want)})
+			todo = append(todo, encoded{c, b.mods.AddFlow(e, c.want)})
 		}
 	}
 	slices.SortFunc(todo, func(x, y encoded) int { return inOrder(x.c, y.c) })
@@ -60,10 +72,10 @@ func (b *flowBuilder) adds(cells []*cell) {
 		c, w := x.c, x.c.winner()
 		o := op{kind: opFlowAdd, owner: w.owner, c: c, cookie: c.want, inPort: t.inPort(c), ann: w.announce}
 		if c.have && c.haveInPort != o.inPort && t.held[c.haveCookie] == c {
-			b.cleans = append(b.cleans, op{kind: opFlowClean, owner: w.owner, c: c, o: orphan{c.key.table, c.haveCookie}})
+			b.cleans = append(b.cleans, op{kind: opFlowClean, owner: w.owner, c: c, table: c.key.table, cookie: c.haveCookie})
 		}
 		t.take(c)
-		b.add(o, x.m)
+		b.out.add(o, x.m)
 	}
 }
 
@@ -83,9 +95,9 @@ func (b *flowBuilder) deletes(gone []*cell) {
 		if !c.released || t.isAside(c.haveOwner, b.now) {
 			continue
 		}
-		o := op{kind: opFlowDelete, owner: c.haveOwner, c: c, cookie: c.haveCookie, o: orphan{c.key.table, c.haveCookie}}
+		o := op{kind: opFlowDelete, owner: c.haveOwner, c: c, table: c.key.table, cookie: c.haveCookie}
 		t.take(c)
-		b.add(o, openflow.DeleteFlows(c.key.table, c.haveCookie, ^uint64(0)))
+		b.out.add(o, openflow.DeleteFlows(c.key.table, c.haveCookie, ^uint64(0)))
 	}
 }
 

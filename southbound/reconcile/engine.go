@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -186,22 +187,14 @@ func (e *Engine) plan(ctx context.Context, snap state.Snapshot, changes []model.
 	before := e.snap
 	e.snap = snap
 	b := newBatch()
-	type job struct {
-		h handlers.Handler
-		o flow.Owner
-	}
-	var jobs []job
-	seen := map[flow.Owner]bool{}
+	affected := map[flow.Owner]handlers.Handler{}
 	for _, c := range changes {
 		for _, h := range e.cfg.Handlers {
 			// Changes come together with others, so an owner may be related to the
 			// object in the state before only, or only in the one after.
 			for _, db := range [...]state.Snapshot{before, snap} {
 				for _, o := range h.Affected(db, c) {
-					if !seen[o] {
-						seen[o] = true
-						jobs = append(jobs, job{h, o})
-					}
+					affected[o] = h
 				}
 			}
 		}
@@ -222,17 +215,10 @@ func (e *Engine) plan(ctx context.Context, snap state.Snapshot, changes []model.
 			}
 		}
 	}
-	slices.SortFunc(jobs, func(a, b job) int {
-		if a.o < b.o {
-			return -1
-		}
-		if a.o > b.o {
-			return 1
-		}
-		return 0
-	})
-	for _, j := range jobs {
-		e.compute(j.h, j.o, b)
+	owners := slices.AppendSeq(make([]flow.Owner, 0, len(affected)), maps.Keys(affected))
+	slices.Sort(owners)
+	for _, o := range owners {
+		e.compute(affected[o], o, b)
 	}
 	e.send(ctx, b)
 }

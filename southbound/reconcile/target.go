@@ -53,7 +53,7 @@ type target struct {
 	upSince   time.Time
 	staged    bool // a plan is under way that concerns the switch
 	growth    int  // changed claims of the plan since the worker was last woken for them
-	skipped   bool // the worker had something to send meanwhile
+	skipped   bool // the worker is to be woken at its end
 	synced    bool // the switch was read in this session
 	lagging   bool // a wave has waited for it in vain
 	blocked   string

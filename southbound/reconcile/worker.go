@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -130,76 +131,97 @@ func (t *target) lost(s Session, err error) {
 
 // flush sends what differs until nothing is left that may be sent.
 func (t *target) flush(ctx context.Context, s Session) error {
+	out := &outgoing{s: s}
 	for {
 		now := time.Now()
 		t.mu.Lock()
 		if t.session != s || t.blocked != "" {
+			t.failed(out.ops)
 			t.answered(t.gen)
 			t.mu.Unlock()
+			out.drop()
 			return nil
 		}
-		if t.staged && !t.outgrown() {
-			t.skipped = true
+		if t.staged {
+			much := t.gather(now, out)
 			t.mu.Unlock()
-			return nil
-		}
-		gen, first := t.gen, newHead(s)
-		ops, msgs := t.build(now, first)
-		if len(ops) == 0 {
-			if t.staged {
-				t.skipped = true
-			} else {
+			if !much {
+				return nil
+			}
+			if !out.full() {
+				out.begin()
+				if err := t.untilWoken(ctx, out); err != nil {
+					return err
+				}
+				continue
+			}
+		} else {
+			gen := t.gen
+			t.build(now, out)
+			if len(out.ops) == 0 {
 				t.forgive(now)
 				t.answered(gen)
+				t.mu.Unlock()
+				return nil
 			}
 			t.mu.Unlock()
-			return nil
 		}
-		t.mu.Unlock()
-		if err := t.send(ctx, s, first, ops, msgs); err != nil {
+		if err := t.send(ctx, out); err != nil {
 			return err
 		}
 	}
 }
 
-// send sends messages in bundles, the first of which may have begun, and takes in
-// the answers. Refused owners are set
-// aside; the caller builds the rest anew.
-func (t *target) send(ctx context.Context, s Session, next *head, ops []op, msgs []openflow.Message) error {
-	for len(ops) > 0 {
-		n := min(len(ops), maxBundle)
+// untilWoken waits for more of the plan, or its end. The plan does not wait for
+// this worker.
+func (t *target) untilWoken(ctx context.Context, out *outgoing) error {
+	select {
+	case <-t.signal:
+		return nil
+	case <-ctx.Done():
+		t.mu.Lock()
+		t.failed(out.ops)
+		t.mu.Unlock()
+		out.drop()
+		return fmt.Errorf("wait for the end of a plan: %w", ctx.Err())
+	}
+}
+
+// send sends the bundles of out and takes in the answers. What is left in out
+// afterwards belongs to a bundle that has begun. Refused owners are set aside; the
+// caller builds the rest anew.
+func (t *target) send(ctx context.Context, out *outgoing) error {
+	for whole := len(out.ops); whole > 0; {
+		first := out.split()
+		whole -= len(first.ops)
 		began := time.Now()
-		err := next.finish(ctx, s, msgs[:n])
+		err := t.commit(ctx, first, out)
 		now := time.Now()
-		var refused *openflow.BundleError
-		switch {
-		case err == nil:
+		if err == nil {
 			t.e.metrics.bundle(now.Sub(began))
-			if n < len(msgs) {
-				next.send(msgs[n:]) // while the answer is taken in
-			}
 			t.mu.Lock()
-			came, went := t.done(ops[:n])
+			came, went := t.done(first.ops)
 			t.mu.Unlock()
 			t.answer(came, went, now)
 			t.scheduleFreed(now)
-			ops, msgs = ops[n:], msgs[n:]
-		case errors.As(err, &refused):
-			t.mu.Lock()
-			t.failed(ops)
-			t.lastError = err.Error()
-			progress := t.refusedBy(ops[:n], refused, now)
-			t.mu.Unlock()
-			if !progress {
-				return err
-			}
-			return nil
-		default:
-			t.mu.Lock()
-			t.failed(ops)
-			t.mu.Unlock()
-			return err
+			continue
 		}
+		out.drop()
+		t.mu.Lock()
+		t.failed(first.ops)
+		t.failed(out.ops)
+		out.ops, out.msgs = nil, nil
+		var refused *openflow.BundleError
+		progress := false
+		if errors.As(err, &refused) {
+			t.lastError = err.Error()
+			progress = t.refusedBy(first.ops, refused, now)
+		}
+		t.mu.Unlock()
+		if progress {
+			return nil
+		}
+		return err
 	}
 	return nil
 }
