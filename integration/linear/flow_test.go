@@ -55,8 +55,9 @@ func (f flow) paces() map[string]*pace {
 		}
 		p := paces[s.name]
 		p.times++
-		p.seconds += (s.to - s.from).Seconds()
-		paces[none].seconds -= (s.to - s.from).Seconds()
+		took := (min(s.to, f.end) - s.from).Seconds() // the last is mended after the end
+		p.seconds += took
+		paces[none].seconds -= took
 	}
 	writes := []time.Duration{0, f.end}
 	for _, o := range f.history {
@@ -113,14 +114,17 @@ func TestFlowTellsWhenTheClusterStandsStill(t *testing.T) {
 			at(Update, 0.5), at(Update, 1.4), at(Read, 3), at(Update, 6), at(Update, 6.9), at(Update, 7.8),
 			op(Update, "v", Unknown, 0, int64(4*time.Second)), at(Read, 9), // the last after the end
 		},
-		spans: []span{{"pause", 2 * time.Second, 5 * time.Second}},
+		spans: []span{{"pause", 2 * time.Second, 5 * time.Second}, {"kill", 7 * time.Second, 9 * time.Second}},
 		end:   8 * time.Second,
 	}
 	paces := f.paces()
 	if p := *paces["pause"]; p.times != 1 || p.seconds != 3 || p.answers != 1 || p.still != 4600*time.Millisecond {
 		t.Errorf("pause: %+v", p)
 	}
-	if p := *paces[none]; p.seconds != 5 || p.answers != 5 || p.still != 0 {
+	if p := *paces["kill"]; p.seconds != 1 || p.answers != 1 {
+		t.Errorf("kill, which lasts beyond the end: %+v", p)
+	}
+	if p := *paces[none]; p.seconds != 4 || p.answers != 4 || p.still != 0 {
 		t.Errorf("between: %+v", p)
 	}
 }
