@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"time"
 
 	"kvnet/integration/server"
 )
@@ -18,20 +17,15 @@ type Server interface {
 	Do(ctx context.Context, method, path string, body any) (status int, answer []byte, err error)
 }
 
-// patience is how long a client waits for an answer.
-const patience = 3 * time.Second
-
 // Client sends requests and records them.
 type Client struct {
 	Number  int
 	History *History
 }
 
-// Do sends one request to a server and records it. The error is about an answer that
-// no fault explains.
+// Do sends one request to a server, waits for the answer until ctx ends, and records
+// both. The error is about an answer that no fault explains.
 func (c Client) Do(ctx context.Context, s Server, in Input) (Output, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	method, path, body := request(c.Number, in)
 	id := c.History.Begin(c.Number, in)
 	status, answer, err := s.Do(ctx, method, path, body)
@@ -43,12 +37,43 @@ func (c Client) Do(ctx context.Context, s Server, in Input) (Output, error) {
 	return out, nil
 }
 
+// consistently asks for a read that contains all that was acknowledged before.
+const consistently = "?consistent=true"
+
+// ReadAll asks a server for all routers at once, until ctx ends, and records a
+// consistent read of each key.
+func (c Client) ReadAll(ctx context.Context, s Server, keys []string) error {
+	call := c.History.Now()
+	status, answer, err := s.Do(ctx, http.MethodGet, server.NetworkingPath+"/router"+consistently, nil)
+	if err != nil {
+		return fmt.Errorf("read all routers: %w", err)
+	}
+	if status != http.StatusOK {
+		return fmt.Errorf("read all routers: %d %s", status, bytes.TrimSpace(answer))
+	}
+	ret := c.History.Now()
+	var all struct {
+		Routers []struct{ Name, Description string } `json:"routers"`
+	}
+	if err := json.Unmarshal(answer, &all); err != nil || all.Routers == nil {
+		return fmt.Errorf("read all routers: the answer is no list of routers: %.200s (%w)", answer, err)
+	}
+	values := map[string]string{}
+	for _, r := range all.Routers {
+		values[r.Name] = r.Description
+	}
+	for _, key := range keys {
+		c.History.Record(c.Number, Input{Kind: Read, Key: key, Consistent: true}, Output{Outcome: Done, Value: values[key]}, call, ret)
+	}
+	return nil
+}
+
 func request(client int, in Input) (method, path string, body any) {
 	path = server.ObjectPath("router", in.Key)
 	switch in.Kind {
 	case Read:
 		if in.Consistent {
-			path += "?consistent=true"
+			path += consistently
 		}
 		return http.MethodGet, path, nil
 	case Delete:
@@ -69,7 +94,7 @@ func learn(in Input, status int, answer []byte, err error) (Output, error) {
 	case errors.As(err, &op) && op.Op == "dial":
 		return Output{Outcome: Void}, nil
 	case err != nil, status >= 500:
-		return Output{Outcome: Unknown}, nil
+		return Output{Outcome: Unknown}, nil //nolint:nilerr // silence is an outcome, not an error
 	case in.Kind == Read && status == http.StatusOK:
 		var router struct {
 			Description string `json:"description"`

@@ -29,6 +29,14 @@ type fake struct {
 func (f *fake) Do(_ context.Context, method, path string, body any) (int, []byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if method == http.MethodGet && strings.HasSuffix(path, "/router?consistent=true") {
+		list := []map[string]any{}
+		if f.value != "" {
+			list = append(list, map[string]any{"name": "r", "description": f.value})
+		}
+		answer, err := json.Marshal(map[string]any{"routers": list})
+		return http.StatusOK, answer, err
+	}
 	if method == http.MethodGet {
 		value := f.value
 		if f.old && !strings.Contains(path, "consistent=true") {
@@ -127,32 +135,95 @@ func TestManyClientsOfOneServerFit(t *testing.T) {
 	}
 }
 
-// A write without an answer is open, whether or not it was carried out; one that
-// wasn't sent is none.
+// Whatever becomes of a write without an answer is right, also later or never; one
+// that wasn't sent must not be carried out.
 func TestWritesWithoutAnswer(t *testing.T) {
 	timeout := &url.Error{Op: "Put", Err: context.DeadlineExceeded}
 	dial := &url.Error{Op: "Put", Err: &net.OpError{Op: "dial", Err: errors.New("refused")}}
+	update, remove := Input{Kind: Update, Value: "b"}, Input{Kind: Delete}
 	tests := map[string]struct {
+		write      Input
 		fault      error
 		carriedOut bool
 		open       int
 		violations int
 	}{
-		"timeout, carried out":      {timeout, true, 1, 0},
-		"timeout, not carried out":  {timeout, false, 0, 0}, // nobody has seen it
-		"not sent":                  {dial, false, 0, 0},
-		"not sent, but carried out": {dial, true, 0, 1},
+		"update, timeout, carried out":      {update, timeout, true, 0, 0},  // it has been read
+		"update, timeout, not carried out":  {update, timeout, false, 0, 0}, // nobody has seen it
+		"update, not sent":                  {update, dial, false, 0, 0},
+		"update, not sent, but carried out": {update, dial, true, 0, 1},
+		"delete, timeout, carried out":      {remove, timeout, true, 1, 0},
+		"delete, timeout, not carried out":  {remove, timeout, false, 1, 0},
+		"delete, not sent, but carried out": {remove, dial, true, 0, 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			h, s := NewHistory(), &fake{}
 			do(t, h, s, Input{Kind: Create, Value: "a"})
 			s.fault, s.lost = test.fault, test.carriedOut
-			do(t, h, s, Input{Kind: Update, Value: "b"}, Input{Kind: Read, Consistent: true})
+			do(t, h, s, test.write, Input{Kind: Read, Consistent: true})
 			if r := check(t, h, true); r.Open != test.open || len(r.Violations) != test.violations {
 				t.Errorf("%s; want %d open, %d violations", r, test.open, test.violations)
 			}
 		})
+	}
+}
+
+// A server that has acknowledged or shown something must not forget it.
+func TestAServerThatForgetsIsFound(t *testing.T) {
+	timeout := &url.Error{Op: "Put", Err: context.DeadlineExceeded}
+	read := Input{Kind: Read, Consistent: true}
+	forget := map[string]func(h *History, s *fake){
+		"an acknowledged update": func(h *History, s *fake) {
+			do(t, h, s, Input{Kind: Update, Value: "b"})
+			s.value = "a"
+			do(t, h, s, read)
+		},
+		"an acknowledged creation": func(h *History, s *fake) {
+			s.value = ""
+			do(t, h, s, read)
+		},
+		"an acknowledged deletion": func(h *History, s *fake) {
+			do(t, h, s, Input{Kind: Delete})
+			s.value = "a"
+			do(t, h, s, read)
+		},
+		"an update without an answer that it has shown": func(h *History, s *fake) {
+			s.fault, s.lost = timeout, true
+			do(t, h, s, Input{Kind: Update, Value: "b"}, read)
+			s.value = "a"
+			do(t, h, s, read)
+		},
+		"all, as the list in the end shows": func(h *History, s *fake) {
+			s.value = ""
+			if err := (Client{History: h}).ReadAll(t.Context(), s, []string{"r"}); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+	for what, f := range forget {
+		t.Run(what, func(t *testing.T) {
+			h, s := NewHistory(), &fake{}
+			do(t, h, s, Input{Kind: Create, Value: "a"}, read)
+			if r := check(t, h, true); len(r.Violations) != 0 {
+				t.Fatalf("before: %s", r)
+			}
+			f(h, s)
+			if r := check(t, h, true); len(r.Violations) != 1 {
+				t.Errorf("not found: %s", r)
+			}
+		})
+	}
+}
+
+func TestTheListInTheEndReadsEachKey(t *testing.T) {
+	h, s := NewHistory(), &fake{}
+	do(t, h, s, Input{Kind: Create, Value: "a"})
+	if err := (Client{History: h}).ReadAll(t.Context(), s, []string{"r", "other"}); err != nil {
+		t.Fatal(err)
+	}
+	if r := check(t, h, true); r.Keys != 2 || r.Operations != 3 || len(r.Violations) != 0 {
+		t.Errorf("%s", r)
 	}
 }
 

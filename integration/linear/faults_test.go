@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"time"
 
 	"kvnet/integration/cluster"
@@ -16,38 +13,51 @@ import (
 // trouble does things to the servers, one after the other.
 type trouble struct {
 	*cluster.Cluster
-	random *rand.Rand
-	counts map[string]int
+	random  *rand.Rand
+	history *History
+
+	spans []span
+	// victims is how often whom: the leader, the store's leader, neither.
+	victims map[string]int
 }
 
-// fault is something that happens to servers and ends again: all run and hear each
-// other when it returns. One that is cut short by the context is left to mend.
+// fault is something that happens to servers and ends again: all run, hear each
+// other and are ready when it returns. One that is cut short by the context is left
+// to mend.
 type fault struct {
-	name   string
+	name string
+	// weight is how often it is chosen. Without a majority nothing can be written,
+	// so what takes it away is rare.
+	weight int
 	happen func(t *trouble, ctx context.Context) error
 }
 
 var faults = []fault{
-	{"kill -9", func(t *trouble, ctx context.Context) error { return t.kill(ctx, t.some(1)) }},
-	{"kill -9 of two", func(t *trouble, ctx context.Context) error { return t.kill(ctx, t.some(2)) }},
-	{"kill -9 of all", func(t *trouble, ctx context.Context) error { return t.kill(ctx, t.some(3)) }},
-	{"pause", func(t *trouble, ctx context.Context) error { return t.stop(ctx, t.some(1)) }},
-	{"pause of two", func(t *trouble, ctx context.Context) error { return t.stop(ctx, t.some(2)) }},
-	{"one cut off", func(t *trouble, ctx context.Context) error {
-		return t.cut(ctx, func() error { return t.Isolate(ctx, t.some(1)[0], cluster.Everything) })
+	{"kill -9", 4, func(t *trouble, ctx context.Context) error { return t.kill(ctx, t.some(ctx, 1)) }},
+	{"kill -9 of two", 1, func(t *trouble, ctx context.Context) error { return t.kill(ctx, t.some(ctx, 2)) }},
+	{"kill -9 of all", 1, func(t *trouble, ctx context.Context) error { return t.kill(ctx, t.some(ctx, 3)) }},
+	{"pause", 4, func(t *trouble, ctx context.Context) error { return t.stop(ctx, t.some(ctx, 1)) }},
+	{"pause of two", 1, func(t *trouble, ctx context.Context) error { return t.stop(ctx, t.some(ctx, 2)) }},
+	{"one cut off (2|1)", 4, func(t *trouble, ctx context.Context) error {
+		return t.cut(ctx, func() error { return t.Isolate(ctx, t.some(ctx, 1)[0], cluster.Everything) })
 	}},
-	{"two cut from each other", func(t *trouble, ctx context.Context) error {
-		return t.cut(ctx, func() error { two := t.some(2); return t.Cut(ctx, two[0], two[1], cluster.Everything) })
-	}},
-	{"one doesn't hear another", func(t *trouble, ctx context.Context) error {
-		return t.cut(ctx, func() error { two := t.some(2); return t.CutOneWay(ctx, two[0], two[1], cluster.Everything) })
-	}},
-	{"lost packets", func(t *trouble, ctx context.Context) error {
-		return t.cut(ctx, func() error { return t.Lose(ctx, t.some(1)[0], 20) })
-	}},
-	{"kill -9 beside a cut", func(t *trouble, ctx context.Context) error {
+	{"one is not heard", 2, func(t *trouble, ctx context.Context) error { return t.cutOneWay(ctx, false) }},
+	{"one hears nobody", 2, func(t *trouble, ctx context.Context) error { return t.cutOneWay(ctx, true) }},
+	{"one doesn't hear another", 1, func(t *trouble, ctx context.Context) error {
 		return t.cut(ctx, func() error {
-			two := t.some(2)
+			two := t.shuffle(t.some(ctx, 2))
+			return t.CutOneWay(ctx, two[0], two[1], cluster.Everything)
+		})
+	}},
+	{"two cut from each other", 1, func(t *trouble, ctx context.Context) error {
+		return t.cut(ctx, func() error { two := t.some(ctx, 2); return t.Cut(ctx, two[0], two[1], cluster.Everything) })
+	}},
+	{"lost packets", 1, func(t *trouble, ctx context.Context) error {
+		return t.cut(ctx, func() error { return t.Lose(ctx, t.some(ctx, 1)[0], 20) })
+	}},
+	{"kill -9 beside a cut", 1, func(t *trouble, ctx context.Context) error {
+		return t.cut(ctx, func() error {
+			two := t.some(ctx, 2)
 			return errors.Join(t.Isolate(ctx, two[0], cluster.Everything), two[1].Kill(), two[1].Launch())
 		})
 	}},
@@ -55,13 +65,21 @@ var faults = []fault{
 
 // run injects faults until the context ends, and mends all.
 func (t *trouble) run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		f := faults[t.random.IntN(len(faults))]
-		t.counts[f.name]++
-		if err := f.happen(t, ctx); err != nil && ctx.Err() == nil {
+	var bag []fault
+	for _, f := range faults {
+		for range f.weight {
+			bag = append(bag, f)
+		}
+	}
+	for t.rest(ctx, 500*time.Millisecond, 3*time.Second); ctx.Err() == nil; t.rest(ctx, 500*time.Millisecond, 3*time.Second) {
+		f := bag[t.random.IntN(len(bag))]
+		s := span{name: f.name, from: t.history.Now()}
+		err := f.happen(t, ctx)
+		s.to = t.history.Now()
+		t.spans = append(t.spans, s)
+		if err != nil && ctx.Err() == nil {
 			return errors.Join(fmt.Errorf("%s: %w", f.name, err), t.mend(ctx))
 		}
-		t.rest(ctx, 500*time.Millisecond, 3*time.Second)
 	}
 	return t.mend(ctx)
 }
@@ -77,19 +95,10 @@ func (t *trouble) mend(ctx context.Context) error {
 			errs = append(errs, m.Resume())
 		}
 	}
-	for _, m := range t.Members {
-		if err := m.WaitReady(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("%s after all faults: %w", m.Name, err))
-		}
+	if err := t.ready(ctx); err != nil {
+		errs = append(errs, fmt.Errorf("after all faults: %w", err))
 	}
 	return errors.Join(errs...)
-}
-
-// some are n servers by chance.
-func (t *trouble) some(n int) []*cluster.Member {
-	all := slices.Clone(t.Members)
-	t.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return all[:n]
 }
 
 // rest lets some time pass.
@@ -122,13 +131,13 @@ func (t *trouble) stop(ctx context.Context, members []*cluster.Member) error {
 		}
 	}
 	// Some shorter than the time after which another server leads, some longer.
-	t.rest(ctx, 100*time.Millisecond, 8*time.Second)
+	t.rest(ctx, 100*time.Millisecond, 6*time.Second)
 	for _, m := range members {
 		if err := m.Resume(); err != nil {
 			return err
 		}
 	}
-	return nil
+	return t.ready(ctx)
 }
 
 // cut does something that ends with Heal.
@@ -143,6 +152,24 @@ func (t *trouble) cut(ctx context.Context, do func() error) error {
 	return t.ready(ctx)
 }
 
+// cutOneWay makes a server deaf or dumb towards all others.
+func (t *trouble) cutOneWay(ctx context.Context, deaf bool) error {
+	return t.cut(ctx, func() error {
+		one := t.some(ctx, 1)[0]
+		var errs []error
+		for _, other := range t.Members {
+			switch {
+			case other == one:
+			case deaf:
+				errs = append(errs, t.CutOneWay(ctx, other, one, cluster.Everything))
+			default:
+				errs = append(errs, t.CutOneWay(ctx, one, other, cluster.Everything))
+			}
+		}
+		return errors.Join(errs...)
+	})
+}
+
 func (t *trouble) ready(ctx context.Context) error {
 	for _, m := range t.Members {
 		if err := m.WaitReady(ctx); err != nil {
@@ -150,13 +177,4 @@ func (t *trouble) ready(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// String tells how often which fault was injected.
-func (t *trouble) String() string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(t.counts)) {
-		out = append(out, fmt.Sprintf("%d × %s", t.counts[name], name))
-	}
-	return strings.Join(out, ", ")
 }

@@ -50,6 +50,16 @@ func (h *History) End(id int, out Output) {
 	h.closed = append(h.closed, o)
 }
 
+// Now is the time in the history.
+func (h *History) Now() time.Duration { return time.Since(h.began) }
+
+// Record adds an operation whose outcome is known.
+func (h *History) Record(client int, in Input, out Output, call, ret time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = append(h.closed, porcupine.Operation{ClientId: client, Input: in, Output: out, Call: int64(call), Return: int64(ret)})
+}
+
 // Operations are all so far that tell something. What is open ends after all
 // others.
 func (h *History) Operations() []porcupine.Operation {
@@ -62,37 +72,6 @@ func (h *History) Operations() []porcupine.Operation {
 			continue // nobody waits for its answer any more
 		}
 		o.Return = end
-		out = append(out, o)
-	}
-	return out
-}
-
-// Of is the history with all writes, and of the reads those that are consistent or
-// those that are not.
-func Of(history []porcupine.Operation, consistent bool) []porcupine.Operation {
-	var out []porcupine.Operation
-	seen := map[string]bool{}
-	for _, o := range history {
-		in := o.Input.(Input)
-		if in.Kind == Read && in.Consistent != consistent {
-			continue
-		}
-		seen[o.Output.(Output).Value] = true
-		out = append(out, o)
-	}
-	return prune(out, seen)
-}
-
-// prune leaves out updates with unknown outcome whose value nobody has seen. They
-// change nothing else, so the history fits without them if and only if it does with
-// them at its end; and each of them would double the work of the check.
-func prune(history []porcupine.Operation, seen map[string]bool) []porcupine.Operation {
-	out := history[:0]
-	for _, o := range history {
-		in := o.Input.(Input)
-		if in.Kind == Update && o.Output.(Output).Outcome == Unknown && !seen[in.Value] {
-			continue
-		}
 		out = append(out, o)
 	}
 	return out

@@ -1,6 +1,7 @@
 package linear
 
 import (
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -58,6 +59,28 @@ func TestHistoriesThatFitNoRouterAreRefused(t *testing.T) {
 			op(Create, "a", Done, 0, 1), op(Update, "b", Unknown, 2, end), op(Read, "b", Done, 4, 5), op(Update, "c", Done, 6, 7), op(Read, "b", Done, 8, 9)}, false},
 		"an open write that happens too early": {[]porcupine.Operation{
 			op(Create, "a", Done, 0, 1), op(Read, "b", Done, 2, 3), op(Update, "b", Unknown, 4, end)}, false},
+		"an open write that is seen, then unseen": {[]porcupine.Operation{
+			op(Create, "a", Done, 0, 1), op(Update, "b", Unknown, 2, end), op(Read, "b", Done, 4, 5), op(Read, "a", Done, 6, 7)}, false},
+		"an open creation that is seen, then unseen": {[]porcupine.Operation{
+			op(Create, "a", Unknown, 0, end), op(Read, "a", Done, 2, 3), op(Read, "", Done, 4, 5)}, false},
+		"an open creation that is unseen, then seen": {[]porcupine.Operation{
+			op(Create, "a", Unknown, 0, end), op(Read, "", Done, 2, 3), op(Read, "a", Done, 4, 5)}, true},
+		"an open deletion that is seen, then unseen": {[]porcupine.Operation{
+			op(Create, "a", Done, 0, 1), op(Delete, "", Unknown, 2, end), op(Read, "", Done, 4, 5), op(Read, "a", Done, 6, 7)}, false},
+		"an open creation is why another is refused": {[]porcupine.Operation{
+			op(Create, "a", Unknown, 0, end), op(Create, "b", Refused, 2, 3), op(Update, "c", Done, 4, 5), op(Read, "c", Done, 6, 7)}, true},
+		"an open deletion is why an update is refused": {[]porcupine.Operation{
+			op(Create, "a", Done, 0, 1), op(Delete, "", Unknown, 2, end), op(Update, "b", Refused, 4, 5), op(Read, "", Done, 6, 7)}, true},
+		"a refused update without any deletion": {[]porcupine.Operation{
+			op(Create, "a", Done, 0, 1), op(Update, "b", Unknown, 2, end), op(Update, "c", Refused, 4, 5)}, false},
+		"an acknowledged update is lost beside open ones": {[]porcupine.Operation{
+			op(Create, "a", Done, 0, 1), op(Update, "b", Unknown, 2, end), op(Update, "c", Unknown, 2, end),
+			op(Update, "d", Done, 4, 5), op(Read, "a", Done, 6, 7)}, false},
+		"open ones replace an acknowledged update late": {[]porcupine.Operation{
+			op(Create, "a", Done, 0, 1), op(Update, "b", Unknown, 2, end), op(Update, "c", Unknown, 2, end),
+			op(Update, "d", Done, 4, 5), op(Read, "c", Done, 6, 7), op(Read, "b", Done, 8, 9)}, true},
+		"a refused update is seen": {[]porcupine.Operation{
+			op(Update, "b", Refused, 0, 1), op(Create, "a", Done, 2, 3), op(Read, "b", Done, 4, 5)}, false},
 		"two routers are apart": {[]porcupine.Operation{
 			op(Create, "a", Done, 0, 1), of("other", op(Read, "", Done, 2, 3)), of("other", op(Create, "b", Done, 4, 5)), op(Read, "a", Done, 6, 7)}, true},
 	}
@@ -68,7 +91,7 @@ func TestHistoriesThatFitNoRouterAreRefused(t *testing.T) {
 				t.Errorf("%s, %v; want that it fits: %v", r, err, test.fits)
 			}
 			if porcupine.CheckOperations(Model, test.history) != test.fits {
-				t.Errorf("unpruned and as one history: want that it fits: %v", test.fits)
+				t.Errorf("unsettled and as one history: want that it fits: %v", test.fits)
 			}
 		})
 	}
@@ -80,9 +103,13 @@ func TestOldPlainReadsAreNoFaultOfConsistentOnes(t *testing.T) {
 	old.Input = Input{Kind: Read, Key: "r"}
 	history := []porcupine.Operation{op(Create, "a", Done, 0, 1), op(Update, "b", Done, 2, 3), old, op(Read, "b", Done, 6, 7)}
 	for consistent, violations := range map[bool]int{true: 0, false: 1} {
-		r, err := Check(Of(history, consistent), time.Minute, t.TempDir())
+		dir := t.TempDir()
+		r, err := Check(Of(history, consistent), time.Minute, dir)
 		if err != nil || len(r.Violations) != violations || r.Operations != 3 {
 			t.Errorf("consistent=%v: %s, %v; want %d violations", consistent, r, err, violations)
+		}
+		if pictures, err := filepath.Glob(filepath.Join(dir, "r.html")); len(pictures) != violations {
+			t.Errorf("consistent=%v: pictures %v, %v; want %d", consistent, pictures, err, violations)
 		}
 	}
 }
