@@ -18,6 +18,7 @@ type Switch struct {
 	Meta
 	DPID       DPID
 	Address    string // of the connection, host:port
+	TLS        bool   // the connection is over TLS
 	Connected  bool   // ports are known and the role is settled
 	Role       Role
 	Generation uint64 // the generation id that the switch last confirmed

@@ -1,20 +1,11 @@
 package store
 
 import (
-	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	crand "crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +13,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
 
+	"kvnet/internal/tlstest"
 	"kvnet/model"
 	"kvnet/model/state"
 )
@@ -106,14 +98,14 @@ func TestAnExternalClusterIsTheSame(t *testing.T) {
 }
 
 func TestAnExternalClusterWithATLSServer(t *testing.T) {
-	dir := t.TempDir()
-	cert, key := selfSigned(t, dir)
+	ca := tlstest.NewCA(t)
+	files := tlstest.NewFiles(t, ca.Issue("etcd"), ca)
 	endpoint := external(t, func(cfg *embed.Config) {
 		u := url.URL{Scheme: "https", Host: "127.0.0.1:0"}
 		cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{u}, []url.URL{u}
-		cfg.ClientTLSInfo = transport.TLSInfo{CertFile: cert, KeyFile: key, TrustedCAFile: cert, ClientCertAuth: true}
+		cfg.ClientTLSInfo = transport.TLSInfo{CertFile: files.Cert, KeyFile: files.Key, TrustedCAFile: files.CA, ClientCertAuth: true}
 	})
-	c := Config{Endpoints: []string{endpoint}, CertFile: cert, KeyFile: key, CAFile: cert, Logger: testLog(t), OpenTimeout: 10 * time.Second}
+	c := Config{Endpoints: []string{endpoint}, CertFile: files.Cert, KeyFile: files.Key, CAFile: files.CA, Logger: testLog(t), OpenTimeout: 10 * time.Second}
 	f := open(t, c)
 	f.at(f.Create(ctx(t), network("n")))
 
@@ -133,9 +125,9 @@ func TestAnExternalClusterWithATLSServer(t *testing.T) {
 		})
 	}
 	for name, change := range map[string]func(*Config){
-		"missing CA":          func(c *Config) { c.CAFile = filepath.Join(dir, "none") },
+		"missing CA":          func(c *Config) { c.CAFile = files.CA + ".none" },
 		"empty CA":            func(c *Config) { c.CAFile = os.DevNull },
-		"missing certificate": func(c *Config) { c.CertFile = filepath.Join(dir, "none") },
+		"missing certificate": func(c *Config) { c.CertFile = files.Cert + ".none" },
 		"no key":              func(c *Config) { c.KeyFile = "" },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,43 +157,4 @@ func TestAnAbsentExternalClusterIsAnErrorInTime(t *testing.T) {
 			t.Errorf("the error does not say where: %v", err)
 		}
 	}
-}
-
-// selfSigned writes a certificate for 127.0.0.1 that is its own CA.
-func selfSigned(t *testing.T, dir string) (certFile, keyFile string) {
-	t.Helper()
-	priv, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tmpl := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(crand.Reader, tmpl, tmpl, &priv.PublicKey, priv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := x509.MarshalECPrivateKey(priv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write := func(name, kind string, b []byte) string {
-		path := filepath.Join(dir, name)
-		var out bytes.Buffer
-		if err := pem.Encode(&out, &pem.Block{Type: kind, Bytes: b}); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	certFile, keyFile = write("cert.pem", "CERTIFICATE", der), write("key.pem", "EC PRIVATE KEY", k)
-	if _, err := tls.LoadX509KeyPair(certFile, keyFile); err != nil {
-		t.Fatal(err)
-	}
-	return certFile, keyFile
 }

@@ -2,101 +2,27 @@ package store
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
-	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"kvnet/internal/tlstest"
 	"kvnet/model/state"
 )
 
-// authority is a CA in files.
-type authority struct {
-	t    *testing.T
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	file string
-}
-
-func newAuthority(t *testing.T) *authority {
-	t.Helper()
-	a := &authority{t: t, file: filepath.Join(t.TempDir(), "ca.pem")}
-	var der []byte
-	der, a.key = a.sign(&x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
-	var err error
-	if a.cert, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
-	a.write(a.file, "CERTIFICATE", der)
-	return a
-}
-
-func (a *authority) sign(tmpl, parent *x509.Certificate, signer *ecdsa.PrivateKey) ([]byte, *ecdsa.PrivateKey) {
-	a.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	if parent == nil {
-		parent, signer = tmpl, key
-	}
-	tmpl.SerialNumber = big.NewInt(time.Now().UnixNano())
-	tmpl.Subject = pkix.Name{CommonName: "kvnet test"}
-	tmpl.NotBefore, tmpl.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, parent, &key.PublicKey, signer)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return der, key
-}
-
-// issue makes a certificate for 127.0.0.1.
-func (a *authority) issue() (cert, key string) {
-	a.t.Helper()
-	der, k := a.sign(&x509.Certificate{
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}, a.cert, a.key)
-	dir := a.t.TempDir()
-	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	a.write(cert, "CERTIFICATE", der)
-	b, err := x509.MarshalECPrivateKey(k)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	a.write(key, "EC PRIVATE KEY", b)
-	return cert, key
-}
-
-func (a *authority) write(path, kind string, der []byte) {
-	a.t.Helper()
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		a.t.Fatal(err)
-	}
-}
-
 func TestMembersSpeakTLSWithTheirOwnCA(t *testing.T) {
 	t.Parallel()
-	ca, stranger := newAuthority(t), newAuthority(t)
+	ca, stranger := tlstest.NewCA(t), tlstest.NewCA(t)
 	cs := planned(t, "a", "b", "c")
 	// Founded without TLS, which is switched on later.
 	fs := openAll(t, cs)
 	fs["a"].at(fs["a"].Create(ctx(t), network("n")))
 	closeAll(fs)
 	for n, c := range cs {
-		c.PeerCertFile, c.PeerKeyFile = ca.issue()
-		c.PeerCAFile, c.Cluster = ca.file, Cluster{}
+		files := tlstest.NewFiles(t, ca.Issue(n), ca)
+		c.PeerCertFile, c.PeerKeyFile, c.PeerCAFile, c.Cluster = files.Cert, files.Key, files.CA, Cluster{}
 		cs[n] = c
 	}
 	fs = openAll(t, cs)
@@ -106,12 +32,8 @@ func TestMembersSpeakTLSWithTheirOwnCA(t *testing.T) {
 	}
 
 	// Nobody without a certificate of the CA gets in.
-	strangerCert, strangerKey := stranger.issue()
-	pair, err := tls.LoadX509KeyPair(strangerCert, strangerKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, certs := range map[string][]tls.Certificate{"no certificate": nil, "another CA's": {pair}} {
+	pair := stranger.Issue("stranger")
+	for name, certs := range map[string][]tls.Certificate{"no certificate": nil, "another CA's": {pair.TLS(t)}} {
 		tr := &http.Transport{TLSClientConfig: &tls.Config{Certificates: certs, InsecureSkipVerify: true}}
 		client := http.Client{Transport: tr, Timeout: 30 * time.Second}
 		resp, err := client.Get("https://" + cs["a"].Listen + "/members")
@@ -132,7 +54,8 @@ func TestMembersSpeakTLSWithTheirOwnCA(t *testing.T) {
 	// A member with another CA's certificate is no member.
 	fs["c"].close()
 	c := cs["c"]
-	c.PeerCertFile, c.PeerKeyFile, c.LocalAfter = strangerCert, strangerKey, time.Millisecond
+	files := tlstest.NewFiles(t, pair, ca)
+	c.PeerCertFile, c.PeerKeyFile, c.LocalAfter = files.Cert, files.Key, time.Millisecond
 	g := open(t, c)
 	fs["a"].at(fs["a"].Create(ctx(t), network("k")))
 	short, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -143,7 +66,9 @@ func TestMembersSpeakTLSWithTheirOwnCA(t *testing.T) {
 }
 
 func TestMembersWithoutTLSOnlyOnLoopback(t *testing.T) {
-	cert, key := newAuthority(t).issue()
+	ca := tlstest.NewCA(t)
+	files := tlstest.NewFiles(t, ca.Issue("a"), ca)
+	cert, key := files.Cert, files.Key
 	for name, test := range map[string]struct {
 		change func(*Config)
 		want   string

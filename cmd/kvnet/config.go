@@ -57,7 +57,7 @@ func (c *config) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.name, "name", host, "name of this server in the cluster")
 	f.StringVar(&c.dataDir, "data-dir", "kvnet-data", "directory of the store")
 	f.StringVar(&c.restListen, "rest-listen", "127.0.0.1:8181", "address of REST")
-	f.StringVar(&c.openflowListen, "openflow-listen", "0.0.0.0:6653", "address for switches")
+	f.StringVar(&c.openflowListen, "openflow-listen", "0.0.0.0:6653", "address for switches; -: none, so that all use TLS")
 	f.StringVar(&c.metricsListen, "metrics-listen", "127.0.0.1:9300", "address of the metrics")
 	f.StringVar(&c.gossipListen, "gossip-listen", "127.0.0.1:7946", "address of the gossip")
 	f.StringVar(&c.advertise, "advertise", "", "host name or address by which other servers reach this one")
@@ -80,9 +80,9 @@ func (c *config) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.restTLSCert, "rest-tls-cert", "", "file of REST's certificate, with its chain (PEM); with it REST speaks HTTPS")
 	f.StringVar(&c.restTLSKey, "rest-tls-key", "", "file of the certificate's key (PEM)")
 	f.StringVar(&c.openflowTLSListen, "openflow-tls-listen", "", "address for switches that use TLS")
-	f.StringVar(&c.openflowTLSCert, "openflow-tls-cert", "", "certificate file for switches")
-	f.StringVar(&c.openflowTLSKey, "openflow-tls-key", "", "key file for switches")
-	f.StringVar(&c.openflowTLSCA, "openflow-tls-ca", "", "file of the authority that signs the switches' certificates")
+	f.StringVar(&c.openflowTLSCert, "openflow-tls-cert", "", "file of the certificate shown to switches, with its chain (PEM)")
+	f.StringVar(&c.openflowTLSKey, "openflow-tls-key", "", "file of that certificate's key (PEM)")
+	f.StringVar(&c.openflowTLSCA, "openflow-tls-ca", "", "file of the authority that signs the switches' certificates (PEM)")
 	f.StringVar(&c.logLevel, "log-level", "info", "debug, info, warn or error")
 }
 
@@ -150,7 +150,9 @@ func (c *config) check(f *pflag.FlagSet) error {
 		{"rest-listen", c.restListen}, {"openflow-listen", c.openflowListen}, {"metrics-listen", c.metricsListen},
 		{"gossip-listen", c.gossipListen}, {"store-listen", c.storeListen}, {"openflow-tls-listen", c.openflowTLSListen},
 	} {
-		if a.addr == "" && a.flag == "openflow-tls-listen" || a.addr == "-" && a.flag == "metrics-listen" {
+		off := a.addr == "" && a.flag == "openflow-tls-listen" ||
+			a.addr == "-" && (a.flag == "metrics-listen" || a.flag == "openflow-listen")
+		if off {
 			continue
 		}
 		if _, _, err := net.SplitHostPort(a.addr); err != nil {
@@ -172,7 +174,7 @@ func (c *config) check(f *pflag.FlagSet) error {
 	for _, name := range []string{"gossip-listen", "gossip-key-file", "advertise"} {
 		c.gossipGiven = c.gossipGiven || f.Changed(name)
 	}
-	if err := c.checkCluster(); err != nil {
+	if err := errors.Join(c.checkCluster(), c.checkOpenFlow()); err != nil {
 		return usageError{err}
 	}
 	abs, err := filepath.Abs(c.dataDir)
@@ -190,10 +192,8 @@ func (c *config) notYet(f *pflag.FlagSet) []string {
 	if fl := f.Lookup("manage-bridges"); c.manageBridges && fl != nil && fl.Changed { // its default is no wish
 		out = append(out, "--manage-bridges")
 	}
-	for _, name := range []string{"kubeconfig", "openflow-tls-listen", "openflow-tls-cert", "openflow-tls-key", "openflow-tls-ca"} {
-		if fl := f.Lookup(name); fl != nil && fl.Changed {
-			out = append(out, "--"+name)
-		}
+	if fl := f.Lookup("kubeconfig"); fl != nil && fl.Changed {
+		out = append(out, "--kubeconfig")
 	}
 	return out
 }

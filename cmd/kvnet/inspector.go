@@ -43,7 +43,7 @@ func (i inspector) Switches() []rest.SwitchView {
 	snap := i.s.db.Snapshot()
 	out := []rest.SwitchView{}
 	for sw := range snap.Switches() {
-		v := rest.SwitchView{ID: sw.DPID.String(), Address: sw.Address, Role: sw.Role, Generation: sw.Generation, Connected: sw.Connected, LastError: sw.LastError}
+		v := rest.SwitchView{ID: sw.DPID.String(), Address: sw.Address, TLS: sw.TLS, Role: sw.Role, Generation: sw.Generation, Connected: sw.Connected, LastError: sw.LastError}
 		if n := snap.NodeByBridge(sw.DPID); n != nil {
 			v.Node = n.Hostname
 		}

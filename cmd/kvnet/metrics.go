@@ -38,6 +38,7 @@ var (
 	lagDesc      = prometheus.NewDesc("kvnet_watch_lag_revisions", "Revisions of the store that this server has not reached, of those that were there when it last asked.", nil, nil)
 	delayDesc    = prometheus.NewDesc("kvnet_watch_lag_seconds", "Time that this server took to reach the revision of the store when it last asked.", nil, nil)
 	switchesDesc = prometheus.NewDesc("kvnet_switches_connected", "Switches that are connected, by the role of this server.", []string{"role"}, nil)
+	tlsDesc      = prometheus.NewDesc("kvnet_openflow_tls_failures_total", "Connections over TLS that ended before the switch had shown a certificate that is accepted.", nil, nil)
 	storedDesc   = prometheus.NewDesc("kvnet_cluster_term", "Newest term that this server has read from the store.", nil, nil)
 	quorumDesc   = prometheus.NewDesc("kvnet_store_quorum", "1 if the embedded store has a quorum, as far as this server knows.", nil, nil)
 	engineDesc   = prometheus.NewDesc("kvnet_store_leading", "1 if the leader of the embedded store's own members is on this server.", nil, nil)
@@ -50,7 +51,7 @@ type collector struct{ s *server }
 
 // Describe implements prometheus.Collector.
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{revisionDesc, usedDesc, quotaDesc, freeDesc, watchesDesc, badDesc, leadingDesc, termDesc, storedDesc, quorumDesc, engineDesc, votersDesc, lagDesc, delayDesc, switchesDesc} {
+	for _, d := range []*prometheus.Desc{revisionDesc, usedDesc, quotaDesc, freeDesc, watchesDesc, badDesc, leadingDesc, termDesc, storedDesc, quorumDesc, engineDesc, votersDesc, lagDesc, delayDesc, switchesDesc, tlsDesc} {
 		ch <- d
 	}
 	(*reconcile.Engine)(nil).Describe(ch)
@@ -70,6 +71,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(lagDesc, float64(c.s.lag.revisions(st.Revision)))
 	gauge(delayDesc, time.Duration(c.s.lag.delay.Load()).Seconds())
 	c.switches(ch)
+	ch <- prometheus.MustNewConstMetric(tlsDesc, prometheus.CounterValue, float64(c.s.of.TLSFailures()))
 	if st.Quota > 0 {
 		gauge(usedDesc, float64(st.Used))
 		gauge(quotaDesc, float64(st.Quota))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -104,12 +103,11 @@ func runWith(ctx context.Context, c *config, log *slog.Logger, registry *prometh
 
 	// The sockets come first: a port that is taken is said before the store is
 	// opened.
-	var lc net.ListenConfig
-	ofListener, err := lc.Listen(ctx, "tcp", c.openflowListen)
+	switches, err := listenForSwitches(ctx, c, log)
 	if err != nil {
-		return fmt.Errorf("listen for switches on --openflow-listen %s: %w", c.openflowListen, err)
+		return err
 	}
-	defer func() { _ = ofListener.Close() }()
+	defer switches.close()
 	s.gauges = stats.NewGauges(s.db)
 	registry.MustRegister(collector{s}, s.gauges)
 	api, err := rest.New(rest.Config{
@@ -123,17 +121,17 @@ func runWith(ctx context.Context, c *config, log *slog.Logger, registry *prometh
 		return err
 	}
 	s.of = openflow.NewServer(openflow.Config{Observer: s.db, Events: events{s}, Logger: log})
-	log.Info("listening", "rest", api.Addr().String(), "openflow", ofListener.Addr().String(), "metrics", c.metricsListen, "data", c.dataDir)
+	log.With(switches.logged()...).Info("listening", "rest", api.Addr().String(), "metrics", c.metricsListen, "data", c.dataDir)
 
 	// REST answers before there is a cluster, and what it has begun ends before
 	// the store is closed.
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return api.Serve(ctx) })
 	g.Go(func() error {
-		if err := s.enter(ctx, api.Addr(), ofListener.Addr()); err != nil {
+		if err := s.enter(ctx, api.Addr(), switches.addr()); err != nil {
 			return err
 		}
-		return s.serve(ctx, ofListener)
+		return s.serve(ctx, switches)
 	})
 	if err = g.Wait(); errors.Is(err, context.Canceled) {
 		err = nil
@@ -146,7 +144,7 @@ func runWith(ctx context.Context, c *config, log *slog.Logger, registry *prometh
 
 // serve works in the cluster until ctx ends or a part fails. Before it returns it
 // hands the lead over.
-func (s *server) serve(ctx context.Context, ofListener net.Listener) error {
+func (s *server) serve(ctx context.Context, switches switchListeners) error {
 	elected := make(chan election, 1)
 	l, err := leader.NewLeadership(leader.LeadershipConfig{
 		Store: s.store, Name: s.c.name, Logger: s.log, Stand: s.stand, Timing: s.timing,
@@ -168,7 +166,9 @@ func (s *server) serve(ctx context.Context, ofListener net.Listener) error {
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	g, life := errgroup.WithContext(life)
-	g.Go(func() error { return s.of.Serve(life, ofListener) })
+	for _, ln := range switches.all() {
+		g.Go(func() error { return s.of.Serve(life, ln) })
+	}
 	g.Go(func() error { return s.lead(life, l, elected) })
 	g.Go(func() error { return s.watchLag(life) })
 	g.Go(func() error { return s.followTerm(life) })

@@ -25,14 +25,18 @@ func start(t *testing.T, dir string) *config {
 	return startWith(t, dir, prometheus.NewRegistry())
 }
 
-// startWith is start with the metrics in a registry of the test's.
-func startWith(t *testing.T, dir string, registry *prometheus.Registry) *config {
+// startWith is start with the metrics in a registry of the test's, and with settings
+// that the test changes.
+func startWith(t *testing.T, dir string, registry *prometheus.Registry, change ...func(*config)) *config {
 	t.Helper()
 	c := &config{}
 	c.flags(pflag.NewFlagSet("test", pflag.ContinueOnError))
 	c.name, c.dataDir, c.manageBridges = "test", dir, false
 	for _, a := range []*string{&c.restListen, &c.openflowListen, &c.metricsListen, &c.storeListen} {
 		*a = freePort(t)
+	}
+	for _, f := range change {
+		f(c)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

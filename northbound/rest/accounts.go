@@ -12,10 +12,10 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"golang.org/x/crypto/bcrypt"
+
+	"kvnet/internal/reread"
 )
 
 // AccountsConfig says who may use REST.
@@ -58,7 +58,6 @@ type accountSet struct {
 	// decoys are the hashes that the passwords of unknown names are compared
 	// with, in the order of the names: those of the accounts.
 	decoys [][]byte
-	file   fileVersion
 }
 
 // same is the account of this version that has the name and the password of another
@@ -74,49 +73,29 @@ func (s *accountSet) same(acc *account) *account {
 	return now
 }
 
-// fileVersion tells two versions of a file apart.
-type fileVersion struct {
-	size, modified int64
-	info           os.FileInfo
-}
-
-func (v fileVersion) same(w fileVersion) bool {
-	return v.size == w.size && v.modified == w.modified &&
-		(v.info == nil) == (w.info == nil) && (v.info == nil || os.SameFile(v.info, w.info))
-}
-
-func versionOf(path string) (fileVersion, error) {
-	i, err := os.Stat(path)
-	if err != nil {
-		return fileVersion{}, err
-	}
-	return fileVersion{i.Size(), i.ModTime().UnixNano(), i}, nil
-}
-
 // accounts are the present accounts.
 type accounts struct {
 	file     string
 	defaults bool
-	log      *slog.Logger
-
-	current atomic.Pointer[accountSet]
-	loading sync.Mutex  // held by whoever reads the file again
-	failed  fileVersion // the version that could not be used; under loading
+	current  *reread.Value[*accountSet]
 }
 
 // newAccounts reads the accounts. It refuses the accounts that everybody knows
 // on an address that others can reach, unless they are asked for.
 func newAccounts(c AccountsConfig, listen string, log *slog.Logger) (*accounts, error) {
-	a := &accounts{file: c.UsersFile, defaults: c.AllowDefaults || c.UsersFile == "", log: log}
+	a := &accounts{file: c.UsersFile, defaults: c.AllowDefaults || c.UsersFile == ""}
 	if a.file == "" && !c.AllowDefaults && !isLoopback(listen) {
 		return nil, fmt.Errorf("REST would listen on %s, which others can reach, with the accounts that everybody knows: "+
 			"give a users file (--users-file), or allow them (--allow-default-accounts)", listen)
 	}
-	set, err := a.load()
-	if err != nil {
+	var files []string
+	if a.file != "" {
+		files = []string{a.file}
+	}
+	var err error
+	if a.current, err = reread.New("the users file", log, a.load, files...); err != nil {
 		return nil, err
 	}
-	a.current.Store(set)
 	if a.defaults && !isLoopback(listen) {
 		log.Warn("the accounts that everybody knows (onos, guest) are allowed on an address that others can reach", "listen", listen)
 	}
@@ -140,20 +119,13 @@ func isLoopback(listen string) bool {
 func (a *accounts) load() (*accountSet, error) {
 	set := &accountSet{byName: map[string]*account{}}
 	if a.file != "" {
-		// The version is taken first: a change while reading is then seen as
-		// one by the next look.
-		v, err := versionOf(a.file)
-		if err != nil {
-			return nil, fmt.Errorf("read the users file: %w", err)
-		}
 		b, err := os.ReadFile(a.file)
 		if err != nil {
-			return nil, fmt.Errorf("read the users file: %w", err)
+			return nil, err
 		}
 		if set.byName, err = parseUsers(b); err != nil {
-			return nil, fmt.Errorf("read the users file %s: %w", a.file, err)
+			return nil, fmt.Errorf("%s: %w", a.file, err)
 		}
-		set.file = v
 		for _, name := range slices.Sorted(maps.Keys(set.byName)) {
 			set.decoys = append(set.decoys, set.byName[name].hash)
 		}
@@ -224,32 +196,4 @@ func parseUser(line string) (*account, error) {
 
 // get returns the present accounts. A users file that has changed is read again;
 // one that can't be read leaves the accounts as they were.
-func (a *accounts) get() *accountSet {
-	set := a.current.Load()
-	if a.file == "" {
-		return set
-	}
-	v, err := versionOf(a.file)
-	if err == nil && v.same(set.file) || !a.loading.TryLock() {
-		return set
-	}
-	defer a.loading.Unlock()
-	if set = a.current.Load(); err == nil && v.same(set.file) {
-		return set
-	}
-	if a.failed.info != nil && err == nil && v.same(a.failed) {
-		return set
-	}
-	next, loadErr := a.load()
-	if loadErr != nil {
-		if a.failed.info == nil || err == nil {
-			a.log.Error("the users file can't be used, the accounts stay as they were", "error", loadErr)
-		}
-		a.failed = v
-		return set
-	}
-	a.failed = fileVersion{}
-	a.current.Store(next)
-	a.log.Info("the users file was read again", "accounts", len(next.byName))
-	return next
-}
+func (a *accounts) get() *accountSet { return a.current.Get() }

@@ -26,7 +26,7 @@ func (watching) Flows(string, string) FlowsReport {
 
 func (watching) Switches() []SwitchView {
 	return []SwitchView{{ID: "of:0000000000000001", Address: "10.0.0.1:5", Node: "gw", Role: model.RoleMaster,
-		Generation: 1<<63 + 1, Flows: 5, Groups: 1, LastError: "e", Connected: true}}
+		Generation: 1<<63 + 1, Flows: 5, Groups: 1, LastError: "e", Connected: true, TLS: true}}
 }
 
 func (watching) Cluster() []MemberView {
@@ -56,7 +56,7 @@ func TestInspection(t *testing.T) {
 	}
 	l.must(400, "GET", ownPath+"/flows?switch=br-int", "")
 	if r := l.must(200, "GET", ownPath+"/switches", ""); string(r.body) != `{"switches":[{"id":"of:0000000000000001","address":"10.0.0.1:5","node":"gw",`+
-		`"role":"MASTER","generation":9223372036854775809,"flows":5,"groups":1,"lastError":"e","connected":true}]}` {
+		`"role":"MASTER","generation":9223372036854775809,"flows":5,"groups":1,"lastError":"e","connected":true,"tls":true}]}` {
 		t.Errorf("switches %s", r.body)
 	}
 	if r := l.must(200, "GET", "/onos/v1/cluster", ""); string(r.body) != `{"nodes":[{"id":"kvnet","ip":"127.0.0.1","tcpPort":7946,"status":"READY","lastUpdate":"1700000000123"}]}` {

@@ -52,6 +52,8 @@ type SwitchView struct {
 	Groups     int        `json:"groups" validate:"required"`
 	LastError  string     `json:"lastError" validate:"required"`
 	Connected  bool       `json:"connected" validate:"required"`
+	// TLS says whether the switch is connected over TLS.
+	TLS bool `json:"tls" validate:"required"`
 } // @name Switch
 
 // MemberView is a member of the cluster in the answer of GET /onos/v1/cluster.

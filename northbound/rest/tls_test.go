@@ -2,60 +2,26 @@ package rest
 
 import (
 	"bufio"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"log/slog"
-	"math/big"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"kvnet/internal/tlstest"
 )
 
 // writeCertificate makes a certificate with this name and writes it with its key.
-func writeCertificate(t *testing.T, c TLSConfig, name string) (cert, key []byte) {
+func writeCertificate(t *testing.T, c TLSConfig, name string) (*tlstest.CA, tlstest.Pair) {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := x509.MarshalECPrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	key = pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
-	replace(t, c.CertFile, cert)
-	replace(t, c.KeyFile, key)
-	return cert, key
-}
-
-// replace puts a file in the place of another one at once.
-func replace(t *testing.T, path string, content []byte) {
-	t.Helper()
-	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
+	ca := tlstest.NewCA(t)
+	pair := ca.Issue(name)
+	tlstest.Replace(t, c.CertFile, pair.Cert)
+	tlstest.Replace(t, c.KeyFile, pair.Key)
+	return ca, pair
 }
 
 func tlsFiles(t *testing.T) TLSConfig {
@@ -76,10 +42,9 @@ func shownName(t *testing.T, address string) string {
 
 func TestTLS(t *testing.T) {
 	files := tlsFiles(t)
-	cert, _ := writeCertificate(t, files, "first")
+	ca, _ := writeCertificate(t, files, "first")
 	l := newLab(t, func(c *Config) { c.TLS = files })
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(cert)
+	roots := ca.Pool()
 	address := l.server.Addr().String()
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for _, http2 := range []bool{false, true} {
@@ -157,21 +122,21 @@ func TestCertificateIsReadAgain(t *testing.T) {
 		}
 	}
 	want("first")
-	second, key := writeCertificate(t, files, "second")
+	_, second := writeCertificate(t, files, "second")
 	want("second")
 	writeCertificate(t, files, "third")
-	replace(t, files.KeyFile, key) // of the second
+	tlstest.Replace(t, files.KeyFile, second.Key) // of the second
 	want("second")
 	if err := os.Remove(files.CertFile); err != nil {
 		t.Fatal(err)
 	}
 	want("second")
-	replace(t, files.CertFile, []byte("nonsense"))
+	tlstest.Replace(t, files.CertFile, []byte("nonsense"))
 	want("second")
 	if n := strings.Count(log.String(), "level=ERROR"); n != 3 {
 		t.Errorf("%d errors for 3 bad pairs:\n%s", n, log.String())
 	}
-	replace(t, files.CertFile, second)
+	tlstest.Replace(t, files.CertFile, second.Cert)
 	want("second")
 	writeCertificate(t, files, "fourth")
 	want("fourth")

@@ -143,7 +143,7 @@ func (s *Session) handlePortDesc(msg []byte) error {
 		return err
 	}
 	s.stage = stageRunning
-	s.log.Info("switch connected", "ports", len(s.ports))
+	s.log.Info("switch connected", "ports", len(s.ports), "transport", s.transport())
 	s.roles.mu.Lock()
 	s.roles.portsKnown = true
 	s.roles.mu.Unlock()

@@ -157,7 +157,7 @@ func (s *Session) announce(problem string) {
 	}
 	s.roles.announced = true
 	sw := model.Switch{
-		DPID: s.dpid, Address: s.RemoteAddr(), Connected: true, Role: role, Generation: generation,
+		DPID: s.dpid, Address: s.RemoteAddr(), TLS: s.overTLS(), Connected: true, Role: role, Generation: generation,
 		Since: time.Now(), LastError: problem,
 	}
 	s.cfg.Observer.SwitchConnected(sw, s.portList())

@@ -2,6 +2,7 @@ package openflow
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,6 +20,9 @@ import (
 type Server struct {
 	cfg  Config
 	role atomic.Pointer[Role] // nil until SetRole
+
+	refused     complaints
+	tlsFailures atomic.Uint64
 
 	// mu guards sessions. It is held over memory operations only.
 	mu       sync.Mutex
@@ -47,7 +51,8 @@ func orElse[T comparable](v *T, def T) {
 }
 
 // Serve accepts connections from ln until ctx ends, which ends all sessions that
-// came from it. It may be called for several listeners at once; it closes ln.
+// came from it. It may be called for several listeners at once; it closes ln. With
+// a listener of crypto/tls (see NewTLS) a session begins after the TLS handshake.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -93,6 +98,9 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // serve runs one connection to its end.
 func (s *Server) serve(ctx context.Context, conn net.Conn) {
+	if t, ok := conn.(*tls.Conn); ok && !s.secure(ctx, t) {
+		return
+	}
 	ses := newSession(s, conn)
 	stop := context.AfterFunc(ctx, func() { ses.close(errors.New("this server stops")) })
 	defer stop()

@@ -61,6 +61,20 @@ func (s *Session) DPID() model.DPID { return s.dpid }
 // RemoteAddr is the address of the switch, host:port.
 func (s *Session) RemoteAddr() string { return s.conn.RemoteAddr().String() }
 
+// overTLS tells whether the connection is over TLS.
+func (s *Session) overTLS() bool {
+	_, ok := s.conn.(*tls.Conn)
+	return ok
+}
+
+// transport names the way in which the switch is connected, as in "TLS 1.3".
+func (s *Session) transport() string {
+	if t, ok := s.conn.(*tls.Conn); ok {
+		return tls.VersionName(t.ConnectionState().Version)
+	}
+	return "TCP"
+}
+
 // Done is closed when the session ends.
 func (s *Session) Done() <-chan struct{} { return s.done }
 

@@ -3,14 +3,7 @@ package openflow_test
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"math/big"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -458,44 +451,4 @@ func TestRequestsThatTheSwitchRefuses(t *testing.T) {
 		t.Error("garbage is accepted")
 	}
 	c.wait(t, "a switch that sends garbage loses its connection", func() bool { return c.downs[s] != nil })
-}
-
-func TestTLS(t *testing.T) {
-	cert := selfSigned(t)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := asMaster(startOn(t, tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{cert}}), nil))
-	conn, err := tls.Dial("tcp", c.addr.String(), &tls.Config{InsecureSkipVerify: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sw := oftest.New(3, "p1")
-	ended := make(chan struct{})
-	go func() { defer close(ended); _ = sw.Serve(conn) }()
-	s := c.master(t, 3)
-	if err := s.Bundle(until(t), []openflow.Message{add(t, 1, output(1)), add(t, 2, output(1))}); err != nil || len(sw.Rules()) != 2 {
-		t.Errorf("bundle: %v", err)
-	}
-	s.Close("test")
-	<-ended
-	// A client that doesn't speak TLS loses its connection.
-	r := dial(t, c)
-	r.send(hello())
-	r.expectEnd()
-}
-
-func selfSigned(t *testing.T) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }

@@ -207,14 +207,32 @@ func (s *Switch) AddBridge(name string, d model.DPID, ports ...string) {
 // Listen, and again within a second whenever it loses one.
 func (s *Switch) SetController(bridge string, addrs ...net.Addr) {
 	s.t.Helper()
+	s.setController(bridge, "tcp", addrs)
+}
+
+// SetControllerTLS is SetController over TLS. SetTLS comes before.
+func (s *Switch) SetControllerTLS(bridge string, addrs ...net.Addr) {
+	s.t.Helper()
+	s.setController(bridge, "ssl", addrs)
+}
+
+func (s *Switch) setController(bridge, method string, addrs []net.Addr) {
+	s.t.Helper()
 	var args, ids []string
 	for i, a := range addrs {
 		ids = append(ids, fmt.Sprintf("@c%d", i))
-		args = append(args, "--", "--id="+ids[i], "create", "controller", fmt.Sprintf("target=\"tcp:%s\"", a),
+		args = append(args, "--", "--id="+ids[i], "create", "controller", fmt.Sprintf("target=\"%s:%s\"", method, a),
 			"connection_mode=out-of-band", "max_backoff=1000", "inactivity_probe=5000")
 	}
 	args = append(args, "--", "set", "bridge", bridge, "controller=["+strings.Join(ids, ",")+"]")
 	s.Vsctl(args[1:]...)
+}
+
+// SetTLS gives the switch its certificate with the key, and the authority that
+// signs the controllers' certificates: PEM files.
+func (s *Switch) SetTLS(cert, key, ca string) {
+	s.t.Helper()
+	s.Vsctl("set-ssl", key, cert, ca)
 }
 
 // DelController ends the connection of a bridge.
