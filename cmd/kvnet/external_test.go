@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/embed" //nolint:depguard // the test runs one that is no part of kvnet
 )
 
 // externalEtcd runs an etcd that is no part of kvnet, and returns its URL.

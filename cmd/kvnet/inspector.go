@@ -20,7 +20,7 @@ func (i inspector) Flows(switchID, owner string) (rest.FlowsReport, error) {
 	if switchID != "" {
 		d, err := model.ParseDPID(switchID)
 		if err != nil {
-			return r, nil // REST has read it before
+			return r, err
 		}
 		f.Switch = d
 	}
