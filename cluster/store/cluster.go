@@ -57,7 +57,7 @@ func (p Cluster) check(name string) error {
 // The timers of the engine, for one member and for several.
 const (
 	// With one member there is nobody whose messages could be late: it elects
-	// itself at once.
+	// itself at once. The timers of several make its start 0.2 to 0.4 s slower.
 	aloneHeartbeat = 20 * time.Millisecond
 	aloneElection  = 200 * time.Millisecond
 	// Among several, a dead engine's leader is replaced after 0.6 to 0.8 s
@@ -97,12 +97,18 @@ func (c Config) checkPeers() error {
 	if c.AllowPlaintextPeers {
 		return nil
 	}
-	host, _, err := net.SplitHostPort(c.Listen)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		return fmt.Errorf("the store's address to listen on: %q is not of the form host:port", c.Listen)
 	}
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+	if c.onLoopback() {
 		return nil
 	}
 	return fmt.Errorf("the store's address to listen on, %s, can be reached from other machines: that needs TLS between members, or the explicit permission to do without", c.Listen)
+}
+
+// onLoopback tells whether only this machine reaches the member's port.
+func (c Config) onLoopback() bool {
+	host, _, err := net.SplitHostPort(c.Listen)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }

@@ -50,7 +50,9 @@ func engineConfig(c Config, id Identity, members int) (*embed.Config, error) {
 	if id.Cluster.Joining {
 		cfg.ClusterState = embed.ClusterStateFlagExisting
 	}
-	if members > 1 || len(id.Cluster.Members) > 1 {
+	// The timers are read only here. A server that others can join has those of a
+	// cluster while it is alone, so that nothing is to be changed when they come.
+	if members > 1 || len(id.Cluster.Members) > 1 || !c.onLoopback() {
 		cfg.TickMs, cfg.ElectionMs = uint(c.Heartbeat.Milliseconds()), uint(c.Election.Milliseconds())
 	} else {
 		cfg.TickMs, cfg.ElectionMs = uint(aloneHeartbeat.Milliseconds()), uint(aloneElection.Milliseconds())

@@ -268,6 +268,26 @@ func TestThreeServersAreOne(t *testing.T) {
 		}
 	}
 
+	// What only the leader knows or can do the others leave to it.
+	for _, p := range servers {
+		flows, _, flowsText := p.get("/kvnet/v1/flows")
+		adopt, adoptText := call(t, p.config, http.MethodPost, "/kvnet/v1/adopt", `{"cookie":"0x00b5000000000000/0xffff000000000000","dryRun":true}`)
+		if p == leader {
+			if flows != http.StatusOK || adopt != http.StatusOK {
+				t.Errorf("the leader: flows %d %s, adoption %d %s", flows, flowsText, adopt, adoptText)
+			}
+			continue
+		}
+		for what, got := range map[string]struct {
+			code int
+			text string
+		}{"flows": {flows, flowsText}, "adoption": {adopt, adoptText}} {
+			if got.code != http.StatusServiceUnavailable || !strings.Contains(got.text, leader.restListen) {
+				t.Errorf("%s by %s: %d %s", what, p.name, got.code, got.text)
+			}
+		}
+	}
+
 	if err := leader.end(syscall.SIGKILL); err == nil {
 		t.Error("a killed server ended well")
 	}

@@ -10,17 +10,17 @@ import (
 // inspector shows what the process does to REST.
 type inspector struct{ s *server }
 
-func (i inspector) Flows(switchID, owner string) rest.FlowsReport {
+func (i inspector) Flows(switchID, owner string) (rest.FlowsReport, error) {
 	r := rest.FlowsReport{Flows: []rest.FlowView{}, Waiting: []rest.WaitingView{}}
 	l := i.s.leading.Load()
 	if l == nil {
-		return r
+		return r, i.s.ledElsewhere()
 	}
 	f := reconcile.Filter{Owner: flow.Owner(owner)}
 	if switchID != "" {
 		d, err := model.ParseDPID(switchID)
 		if err != nil {
-			return r
+			return r, err
 		}
 		f.Switch = d
 	}
@@ -30,7 +30,7 @@ func (i inspector) Flows(switchID, owner string) rest.FlowsReport {
 	for _, w := range l.engine.Waiting(f) {
 		r.Waiting = append(r.Waiting, rest.WaitingView{Owner: string(w.Owner), For: w.For})
 	}
-	return r
+	return r, nil
 }
 
 func (i inspector) Switches() []rest.SwitchView {

@@ -14,6 +14,9 @@ import (
 // clusterKeeper changes the members and makes backups for a client of REST.
 type clusterKeeper struct{ s *server }
 
+// errExternal is about what only the store's own servers can do.
+const errExternal = rest.ClusterRefusal("the store is an external etcd cluster, which has tools of its own for its members and for backups")
+
 func (k clusterKeeper) RemoveMember(ctx context.Context, name string) error {
 	st, err := lateStore(k).now()
 	if err != nil {
@@ -22,7 +25,7 @@ func (k clusterKeeper) RemoveMember(ctx context.Context, name string) error {
 	members, err := st.Members(ctx)
 	switch {
 	case errors.Is(err, store.ErrNotEmbedded):
-		return rest.ClusterRefusal("the store is an external etcd cluster, which has tools of its own for its members")
+		return errExternal
 	case err != nil:
 		return err
 	case !slices.ContainsFunc(members, func(m store.Member) bool { return m.Name == name }):
@@ -48,5 +51,8 @@ func (k clusterKeeper) Backup(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	_, err = st.Backup(ctx, w)
+	if errors.Is(err, store.ErrNotEmbedded) {
+		return errExternal
+	}
 	return err
 }

@@ -101,19 +101,29 @@ func (s *server) raiseEpoch(ctx context.Context, t store.Term) (uint32, error) {
 
 // notLeading is the error of what only the leader can do. It names the leader.
 func (s *server) notLeading() error {
-	st := s.opened.Load()
-	if st == nil {
-		return store.ErrNotLeader
-	}
-	t, _ := st.Leader()
-	if g := s.gossip.Load(); g != nil && t.Name != s.c.name {
-		for _, m := range g.Members() {
-			if m.Name == t.Name {
-				return fmt.Errorf("%w: ask %q, its REST is at %s", store.ErrNotLeader, m.Name, m.Meta.REST)
-			}
-		}
+	if err := s.ledElsewhere(); err != nil {
+		return err
 	}
 	return store.ErrNotLeader
+}
+
+// ledElsewhere is an error that names the leader, or nil if that isn't another
+// server that the gossip knows.
+func (s *server) ledElsewhere() error {
+	st, g := s.opened.Load(), s.gossip.Load()
+	if st == nil || g == nil {
+		return nil
+	}
+	t, _ := st.Leader()
+	if t.Name == s.c.name {
+		return nil
+	}
+	for _, m := range g.Members() {
+		if m.Name == t.Name {
+			return fmt.Errorf("%w: ask %q, its REST is at %s", store.ErrNotLeader, m.Name, m.Meta.REST)
+		}
+	}
+	return nil
 }
 
 // epochs raises the epoch on a client's request and takes a term of it.

@@ -81,6 +81,7 @@ type server struct {
 	newest     atomic.Uint64 // generation that a switch has refused ours for
 	renew      func()        // gives up the term and takes a later one
 	started    time.Time
+	found      uint64       // generation of the term that was recorded at the start
 	given      atomic.Int64 // when the lead was last given for the switches' sake
 
 	roles  sync.Mutex
@@ -145,6 +146,8 @@ func runWith(ctx context.Context, c *config, log *slog.Logger, registry *prometh
 // serve works in the cluster until ctx ends or a part fails. Before it returns it
 // hands the lead over.
 func (s *server) serve(ctx context.Context, switches switchListeners) error {
+	found, _ := s.store.Leader()
+	s.found = found.Generation()
 	elected := make(chan election, 1)
 	l, err := leader.NewLeadership(leader.LeadershipConfig{
 		Store: s.store, Name: s.c.name, Logger: s.log, Stand: s.stand, Timing: s.timing,

@@ -37,10 +37,50 @@ func (s *server) timing() (checkInterval, patience time.Duration) {
 	return aloneCheckInterval, alonePatience
 }
 
-// stand waits until this server should take the lead: it is alone, or the gossip's
-// candidate, or the leader has asked it to take over, or the recorded leader can't
-// lead although it is alive.
+// stand waits until this server should take the lead.
 func (s *server) stand(ctx context.Context) error {
+	for said := false; ; said = true {
+		if err := s.standAmongKnown(ctx); err != nil {
+			return err
+		}
+		stranger := s.stranger()
+		if stranger == "" {
+			return nil
+		}
+		if !said {
+			s.log.Error("a server that this one doesn't know leads on the same external store; this one doesn't lead before the gossip knows it: start all with --join and --bootstrap-expect", "leader", stranger)
+		}
+		if !pause(ctx, standLook) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// stranger names the leader if that isn't known to the gossip, but has taken the
+// lead while this server was running: it lives. Only servers on an external store
+// can fail to know each other. They would take the lead from each other in turn.
+func (s *server) stranger() string {
+	if _, embedded := s.store.Health(); embedded {
+		return ""
+	}
+	t, _ := s.store.Leader()
+	if t.Name == s.c.name || t.Generation() <= s.found {
+		return ""
+	}
+	if g := s.gossip.Load(); g != nil {
+		for _, m := range g.Members() {
+			if m.Name == t.Name {
+				return ""
+			}
+		}
+	}
+	return t.Name
+}
+
+// standAmongKnown waits until this server is alone, or the gossip's candidate, or
+// the leader has asked it to take over, or the recorded leader can't lead although
+// it is alive.
+func (s *server) standAmongKnown(ctx context.Context) error {
 	look := time.NewTicker(standLook)
 	defer look.Stop()
 	for s.learner() {

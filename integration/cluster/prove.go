@@ -85,11 +85,16 @@ func (w *World) prove(ctx context.Context, m, other *Member) error {
 func (w *World) WaitWrites(ctx context.Context, limit time.Duration) (took time.Duration, err error) {
 	began := time.Now()
 	for _, m := range w.Serving() {
-		if err := Await(ctx, limit, "writes by "+m.Name, func() error { return w.tryWrite(ctx, m) }); err != nil {
+		if err := w.WaitWrite(ctx, m, limit); err != nil {
 			return 0, err
 		}
 	}
 	return time.Since(began), nil
+}
+
+// WaitWrite waits until the server takes writes.
+func (w *World) WaitWrite(ctx context.Context, m *Member, limit time.Duration) error {
+	return Await(ctx, limit, "writes by "+m.Name, func() error { return w.tryWrite(ctx, m) })
 }
 
 // tryWrite creates a network and deletes it. An earlier attempt whose answer got

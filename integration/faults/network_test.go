@@ -29,6 +29,11 @@ func (f *field) cutOff(cut func() error) error {
 	if err := f.Heal(f.ctx); err != nil {
 		return err
 	}
+	healed := time.Now()
+	if err := f.WaitWrite(f.ctx, f.leader, soon); err != nil {
+		return err
+	}
+	f.note("the leader of before takes writes %s after the heal", time.Since(healed).Round(10*time.Millisecond))
 	// An attempt whose answer got lost may have left something.
 	return cluster.Await(f.ctx, soon, "the end of the work", func() error { return f.undo(f.Serving()[0]) })
 }

@@ -18,7 +18,7 @@ type Cluster interface {
 	// RemoveMember takes a server out for good. The error is store.ErrNotFound if
 	// there is none of the name, or a ClusterRefusal.
 	RemoveMember(ctx context.Context, name string) error
-	// Backup writes everything that is stored.
+	// Backup writes everything that is stored. The error may be a ClusterRefusal.
 	Backup(ctx context.Context, w io.Writer) error
 }
 
@@ -52,7 +52,7 @@ func (s *Server) clusterRoutes() []route {
 // @Param       name path string true "name of the server" extensions(x-example=server-3)
 // @Success     204 "the server is no member any more"
 // @Failure     400,404
-// @Failure     409 "the server is the only member, or the one that answers"
+// @Failure     409 "the server is the only member, or the one that answers, or the store is an external etcd cluster"
 // @x-added     true
 // @Router      /kvnet/v1/cluster/members/{name} [delete]
 func (s *Server) removeMember(c *gin.Context) error {
@@ -88,6 +88,7 @@ func (s *Server) removeMember(c *gin.Context) error {
 // @Tags        cluster
 // @Produce     application/octet-stream,application/json
 // @Success     200 {file} file "the backup"
+// @Failure     409 "the store is an external etcd cluster"
 // @x-added     true
 // @Router      /kvnet/v1/cluster/backup [post]
 func (s *Server) backup(c *gin.Context) error {
@@ -102,9 +103,13 @@ func (s *Server) backup(c *gin.Context) error {
 	c.Header("Content-Type", "application/octet-stream")
 	c.Header("Content-Disposition", `attachment; filename="kvnet.backup"`)
 	err := s.keeper.Backup(ctx, c.Writer)
+	var refusal ClusterRefusal
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &refusal):
+		c.Writer.Header().Del("Content-Disposition")
+		return refuse(http.StatusConflict, "%s", refusal.Error())
 	case !c.Writer.Written():
 		c.Writer.Header().Del("Content-Disposition")
 		return storeFault(err)

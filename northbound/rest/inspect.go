@@ -21,7 +21,7 @@ func (s *Server) inspectRoutes() []route {
 //
 // @ID          listFlows
 // @Summary     Rules on the switches
-// @Description Every rule that kvnet wants, by owner, with what became of it on each switch; and the owners whose rules can't be made yet, with what they wait for.
+// @Description Every rule that kvnet wants, by owner, with what became of it on each switch; and the owners whose rules can't be made yet, with what they wait for. Only the leader knows; another server answers 503 and names it.
 // @Tags        inspection
 // @Produce     json
 // @Param       switch query string false "only the switch of this datapath id" extensions(x-example=of:0000000000000001)
@@ -39,7 +39,10 @@ func (s *Server) flows(c *gin.Context) error {
 		}
 		sw = d.String()
 	}
-	report := s.inspector.Flows(sw, owner)
+	report, err := s.inspector.Flows(sw, owner)
+	if err != nil {
+		return &apiError{code: http.StatusServiceUnavailable, retryAfter: 1, expected: true, message: "only the leader knows the rules: " + err.Error()}
+	}
 	out := FlowsReport{Flows: []FlowView{}, Waiting: []WaitingView{}}
 	for _, f := range report.Flows {
 		if OwnerMatches(owner, f.Owner) && (sw == "" || sw == f.Switch) {
@@ -56,13 +59,14 @@ func (s *Server) flows(c *gin.Context) error {
 
 // switches lists the switches that have been connected.
 //
-// @ID      listSwitches
-// @Summary Switches
-// @Tags    inspection
-// @Produce json
-// @Success 200 {object} object{switches=[]SwitchView} "the switches"
-// @x-added true
-// @Router  /kvnet/v1/switches [get]
+// @ID          listSwitches
+// @Summary     Switches
+// @Description The switches as the server that is asked sees them: each server has connections and roles of its own. Rules and groups are counted by the leader only; another server shows 0.
+// @Tags        inspection
+// @Produce     json
+// @Success     200 {object} object{switches=[]SwitchView} "the switches"
+// @x-added     true
+// @Router      /kvnet/v1/switches [get]
 func (s *Server) switches(c *gin.Context) error {
 	list := s.inspector.Switches()
 	if list == nil {

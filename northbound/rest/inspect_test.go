@@ -2,8 +2,10 @@ package rest
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +15,7 @@ import (
 // watching is an Inspector with something to tell.
 type watching struct{}
 
-func (watching) Flows(string, string) FlowsReport {
+func (watching) Flows(string, string) (FlowsReport, error) {
 	return FlowsReport{
 		Flows: []FlowView{
 			{Switch: "of:0000000000000001", Owner: "snat/r1", Rule: "table=31,actions=drop", State: "installed"},
@@ -21,7 +23,7 @@ func (watching) Flows(string, string) FlowsReport {
 			{Switch: "of:0000000000000001", Owner: "snat/r10", Rule: "table=32,actions=drop", State: "pending"},
 		},
 		Waiting: []WaitingView{{"snat/r1", "network n"}, {"lb/web", "port"}},
-	}
+	}, nil
 }
 
 func (watching) Switches() []SwitchView {
@@ -31,6 +33,23 @@ func (watching) Switches() []SwitchView {
 
 func (watching) Cluster() []MemberView {
 	return []MemberView{{"kvnet", "127.0.0.1", 7946, "READY", time.UnixMilli(1700000000123)}}
+}
+
+// elsewhere is an Inspector of a server that doesn't lead.
+type elsewhere struct{ watching }
+
+func (elsewhere) Flows(string, string) (FlowsReport, error) {
+	return FlowsReport{}, errors.New(`ask "server-2"`)
+}
+
+func TestFlowsAreToldByTheLeaderOnly(t *testing.T) {
+	l := newLab(t, func(c *Config) { c.Inspector = elsewhere{} })
+	r := l.must(503, "GET", ownPath+"/flows", "")
+	if !strings.Contains(string(r.body), `server-2`) || r.header.Get("Retry-After") == "" {
+		t.Errorf("%s, Retry-After %q", r.body, r.header.Get("Retry-After"))
+	}
+	l.must(400, "GET", ownPath+"/flows?switch=br-int", "")
+	l.must(200, "GET", ownPath+"/switches", "")
 }
 
 func TestInspection(t *testing.T) {

@@ -10,8 +10,9 @@ import (
 // Inspector tells what kvnet is doing. It must not block.
 type Inspector interface {
 	// Flows lists rules by owner. Empty arguments mean all; owner is meant as
-	// in OwnerMatches.
-	Flows(switchID, owner string) FlowsReport
+	// in OwnerMatches. The error says who leads instead of this server, which
+	// therefore doesn't know.
+	Flows(switchID, owner string) (FlowsReport, error)
 	// Switches lists the switches that have been connected.
 	Switches() []SwitchView
 	// Cluster lists the members of the cluster.

@@ -87,9 +87,9 @@ func realStore(t testing.TB) (*store.Store, *state.DB) {
 // quiet is an Inspector that has nothing to tell.
 type quiet struct{}
 
-func (quiet) Flows(string, string) FlowsReport { return FlowsReport{} }
-func (quiet) Switches() []SwitchView           { return nil }
-func (quiet) Cluster() []MemberView            { return nil }
+func (quiet) Flows(string, string) (FlowsReport, error) { return FlowsReport{}, nil }
+func (quiet) Switches() []SwitchView                    { return nil }
+func (quiet) Cluster() []MemberView                     { return nil }
 
 // lab is a server under test.
 type lab struct {
