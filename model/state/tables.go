@@ -73,6 +73,7 @@ type anyTable interface {
 	find(statedb.ReadTxn, string) (model.Object, bool)
 	keys(statedb.ReadTxn) []string
 	objects(statedb.ReadTxn) iter.Seq[model.Object]
+	Revision(statedb.ReadTxn) statedb.Revision
 }
 
 func byKey[T model.Object]() statedb.Index[T, string] {
