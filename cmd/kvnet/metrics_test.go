@@ -98,7 +98,8 @@ func TestServerStopsBelowAStreamOfEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.SetBasicAuth("guest", "guest")
-		if stream, err = http.DefaultClient.Do(req); err != nil {
+		stream, err = http.DefaultClient.Do(req) //nolint:bodyclose // closed below, after the server
+		if err != nil {
 			t.Fatal(err)
 		}
 	})
