@@ -25,9 +25,16 @@ func clusterCommand() *cobra.Command {
 	return cmd
 }
 
-func raiseEpochCommand() *cobra.Command {
+// clientCommand makes a command that run carries out with the client of its flags.
+func clientCommand(cmd *cobra.Command, run func(cmd *cobra.Command, c client, args []string) error) *cobra.Command {
 	var c client
-	cmd := &cobra.Command{
+	c.flags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return run(cmd, c, args) }
+	return cmd
+}
+
+func raiseEpochCommand() *cobra.Command {
+	return clientCommand(&cobra.Command{
 		Use:   "raise-epoch",
 		Short: "Let this cluster lead switches that remember a newer leader",
 		Long: `A switch remembers the highest generation of a leader until ovs-vswitchd is
@@ -36,12 +43,9 @@ generations may be older than what switches remember. This raises the epoch abov
 the present time, so that the switches accept the leader again. Do it only when no
 other kvnet cluster is to control these switches. The leader has to be asked.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return raiseEpoch(cmd.Context(), cmd.OutOrStdout(), c.url, c.user)
-		},
-	}
-	c.flags(cmd)
-	return cmd
+	}, func(cmd *cobra.Command, c client, _ []string) error {
+		return raiseEpoch(cmd.Context(), cmd.OutOrStdout(), c.url, c.user)
+	})
 }
 
 func raiseEpoch(ctx context.Context, out io.Writer, url, user string) error {
@@ -56,38 +60,33 @@ func raiseEpoch(ctx context.Context, out io.Writer, url, user string) error {
 }
 
 func membersCommand() *cobra.Command {
-	var c client
-	cmd := &cobra.Command{
+	return clientCommand(&cobra.Command{
 		Use:   "members",
 		Short: "List the servers of the cluster",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var answer struct{ Members []rest.Member }
-			if err := c.ask(cmd.Context(), 10*time.Second, http.MethodGet, "/kvnet/v1/members", &answer); err != nil {
-				return fmt.Errorf("list the members: %w", err)
+	}, func(cmd *cobra.Command, c client, _ []string) error {
+		var answer struct{ Members []rest.Member }
+		if err := c.ask(cmd.Context(), 10*time.Second, http.MethodGet, "/kvnet/v1/members", &answer); err != nil {
+			return fmt.Errorf("list the members: %w", err)
+		}
+		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+		_, _ = fmt.Fprintln(w, "NAME\tADDRESS\tSTATE\tROLE\tTERM\tLAG\tSWITCHES\tVERSION")
+		for _, m := range answer.Members {
+			role := "follower"
+			switch {
+			case m.Leader:
+				role = "leader"
+			case !m.Voter:
+				role = "no vote"
 			}
-			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			_, _ = fmt.Fprintln(w, "NAME\tADDRESS\tSTATE\tROLE\tTERM\tLAG\tSWITCHES\tVERSION")
-			for _, m := range answer.Members {
-				role := "follower"
-				switch {
-				case m.Leader:
-					role = "leader"
-				case !m.Voter:
-					role = "no vote"
-				}
-				_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", m.Name, m.Address, m.State, role, m.Term, m.Lag, m.Switches, m.Version)
-			}
-			return w.Flush()
-		},
-	}
-	c.flags(cmd)
-	return cmd
+			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", m.Name, m.Address, m.State, role, m.Term, m.Lag, m.Switches, m.Version)
+		}
+		return w.Flush()
+	})
 }
 
 func removeCommand() *cobra.Command {
-	var c client
-	cmd := &cobra.Command{
+	return clientCommand(&cobra.Command{
 		Use:   "remove NAME",
 		Short: "Take a server out of the cluster for good",
 		Long: `The cluster counts a server that has failed or was stopped among its members until
@@ -95,37 +94,30 @@ it comes back or is removed. A removed server ends; its data directory has to be
 emptied before it can join again. A removal that would cost the quorum is refused.
 A server that lost its data and joins again under its name needs no removal.`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.ask(cmd.Context(), 30*time.Second, http.MethodDelete, "/kvnet/v1/cluster/members/"+url.PathEscape(args[0]), nil); err != nil {
-				return fmt.Errorf("remove the member %q: %w", args[0], err)
-			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is no member any more.\n", args[0])
-			return err
-		},
-	}
-	c.flags(cmd)
-	return cmd
+	}, func(cmd *cobra.Command, c client, args []string) error {
+		if err := c.ask(cmd.Context(), 30*time.Second, http.MethodDelete, "/kvnet/v1/cluster/members/"+url.PathEscape(args[0]), nil); err != nil {
+			return fmt.Errorf("remove the member %q: %w", args[0], err)
+		}
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is no member any more.\n", args[0])
+		return err
+	})
 }
 
 func backupCommand() *cobra.Command {
-	var c client
-	cmd := &cobra.Command{
+	return clientCommand(&cobra.Command{
 		Use:   "backup FILE",
 		Short: "Write everything that is stored to a file",
 		Long: `The file contains every write that was acknowledged before the call, secrets among
 them; only its owner can read it. A file that exists is not overwritten.`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			n, err := c.backup(cmd.Context(), args[0])
-			if err != nil {
-				return fmt.Errorf("back up to %s: %w", args[0], err)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s has %d bytes.\n", args[0], n)
-			return err
-		},
-	}
-	c.flags(cmd)
-	return cmd
+	}, func(cmd *cobra.Command, c client, args []string) error {
+		n, err := c.backup(cmd.Context(), args[0])
+		if err != nil {
+			return fmt.Errorf("back up to %s: %w", args[0], err)
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s has %d bytes.\n", args[0], n)
+		return err
+	})
 }
 
 // backup writes a backup to a file, which is there whole or not at all.

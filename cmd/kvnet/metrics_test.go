@@ -90,7 +90,7 @@ func TestTheOnlyMemberLeadsAndIsUpToDate(t *testing.T) {
 // The stream is open when the server is told to stop, and nothing is left.
 func TestServerStopsBelowAStreamOfEvents(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	var stream io.ReadCloser
+	var stream *http.Response
 	t.Run("server", func(t *testing.T) {
 		c := start(t, t.TempDir())
 		req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+c.restListen+"/kvnet/v1/events", nil)
@@ -98,16 +98,15 @@ func TestServerStopsBelowAStreamOfEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.SetBasicAuth("guest", "guest")
-		resp, err := http.DefaultClient.Do(req)
+		stream, err = http.DefaultClient.Do(req) //nolint:bodyclose // closed below, after the server
 		if err != nil {
 			t.Fatal(err)
 		}
-		stream = resp.Body
 	})
-	if _, err := io.Copy(io.Discard, stream); err != nil {
+	if _, err := io.Copy(io.Discard, stream.Body); err != nil {
 		t.Errorf("the stream ends with %v", err)
 	}
-	_ = stream.Close()
+	_ = stream.Body.Close()
 	http.DefaultClient.CloseIdleConnections()
 	if err := goleak.Find(before); err != nil {
 		t.Error(err)

@@ -7,27 +7,9 @@ import (
 
 	"kvnet/handlers/internal/handlertest"
 	"kvnet/handlers/snat"
-	"kvnet/model"
 )
 
-// newLab holds two gateways, two workers, networks of all kinds with ports, and
-// the router r1 with the networks net1 and flat1, all decided.
-func newLab(t *testing.T) *handlertest.Lab {
-	l := handlertest.New(t, snat.New())
-	l.Put(
-		handlertest.Node(model.NodeGateway, "gw1", 1), handlertest.Node(model.NodeGateway, "gw2", 2),
-		handlertest.Node(model.NodeWorker, "w1", 1), handlertest.Node(model.NodeWorker, "w2", 2),
-		handlertest.Network(model.NetworkFLAT, "ext-net", "", "172.16.0.0/24"),
-		handlertest.Network(model.NetworkVXLAN, "net1", "1000", "10.10.0.0/24"),
-		handlertest.Network(model.NetworkVXLAN, "net2", "2000", "10.20.0.0/24"),
-		handlertest.Network(model.NetworkFLAT, "flat1", "", "192.168.10.0/24"),
-		handlertest.Port(0x11, "net1", "10.10.0.11", "c1"), handlertest.Port(0x12, "net1", "10.10.0.12", "c2"),
-		handlertest.Port(0x21, "net2", "10.20.0.21", "c2"), handlertest.Port(0x31, "flat1", "192.168.10.31", "c1"),
-		handlertest.Router("r1", "flat1", "net1"),
-	)
-	l.Complete("r1", "gw1", 1)
-	return l
-}
+func newLab(t *testing.T) *handlertest.Lab { return handlertest.NewCloud(t, snat.New()) }
 
 // The rules of the original's examples, with the zone and the drops of kvnet.
 

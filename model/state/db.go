@@ -1,8 +1,8 @@
 package state
 
 import (
-	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -18,9 +18,10 @@ type DB struct {
 
 	// mu orders writes, and the publication of a snapshot with the delivery of
 	// its changes. It is held over memory operations only.
-	mu   sync.Mutex
-	subs map[*Subscription]struct{}
-	wake chan struct{} // closed and replaced when a snapshot is published
+	mu      sync.Mutex
+	subs    map[*Subscription]struct{}
+	wake    chan struct{} // closed when a snapshot is published; nil: nobody waits for it
+	waiting map[*revisionWaiter]struct{}
 
 	current atomic.Pointer[Snapshot]
 }
@@ -28,7 +29,7 @@ type DB struct {
 // New makes an empty DB.
 func New() *DB {
 	db := statedb.New()
-	d := &DB{db: db, t: newTables(db), subs: map[*Subscription]struct{}{}, wake: make(chan struct{})}
+	d := &DB{db: db, t: newTables(db), subs: map[*Subscription]struct{}{}, waiting: map[*revisionWaiter]struct{}{}}
 	d.current.Store(&Snapshot{txn: db.ReadTxn(), t: d.t})
 	return d
 }
@@ -45,7 +46,13 @@ type Event struct {
 
 // Apply brings in all events of one revision of the store.
 func (d *DB) Apply(revision int64, events []Event) error {
-	return d.write(func(txn statedb.WriteTxn, ch *[]model.Change) error {
+	kinds := make([]model.Kind, 0, 1)
+	for _, e := range events {
+		if !slices.Contains(kinds, e.Kind) {
+			kinds = append(kinds, e.Kind)
+		}
+	}
+	return d.write(kinds, func(txn statedb.WriteTxn, ch *[]model.Change) error {
 		for _, e := range events {
 			if err := d.apply(txn, e, ch); err != nil {
 				return err
@@ -66,14 +73,13 @@ func (d *DB) Replace(revision int64, objects []model.Object) error {
 		}
 		want[o.Kind()][o.Key()] = true
 	}
-	return d.write(func(txn statedb.WriteTxn, ch *[]model.Change) error {
-		for _, kinds := range [][]model.Kind{model.WantedKinds, model.DecidedKinds} {
-			for _, k := range kinds {
-				for _, key := range d.t.byKind[k].keys(txn) {
-					if !want[k][key] {
-						if err := d.apply(txn, Event{Kind: k, Key: key}, ch); err != nil {
-							return err
-						}
+	stored := slices.Concat(model.WantedKinds, model.DecidedKinds)
+	return d.write(stored, func(txn statedb.WriteTxn, ch *[]model.Change) error {
+		for _, k := range stored {
+			for _, key := range d.t.byKind[k].keys(txn) {
+				if !want[k][key] {
+					if err := d.apply(txn, Event{Kind: k, Key: key}, ch); err != nil {
+						return err
 					}
 				}
 			}
@@ -112,14 +118,13 @@ func (d *DB) apply(txn statedb.WriteTxn, e Event, ch *[]model.Change) error {
 	return nil
 }
 
-// write runs f in a transaction over all tables, publishes the snapshot and
-// delivers the changes.
-func (d *DB) write(f func(statedb.WriteTxn, *[]model.Change) error, publish func(*Snapshot)) error {
+// write runs f in a transaction over the tables of these kinds, publishes the
+// snapshot and delivers the changes. A table costs something also if nothing in it
+// changes.
+func (d *DB) write(kinds []model.Kind, f func(statedb.WriteTxn, *[]model.Change) error, publish func(*Snapshot)) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	txn := d.db.WriteTxn(d.t.networks, d.t.routers, d.t.ports, d.t.floatingIPs, d.t.loadBalancers,
-		d.t.securityGroups, d.t.nodes, d.t.apiConfigs, d.t.routerStatuses, d.t.loadBalancerStatuses, d.t.nodeStatuses,
-		d.t.switches, d.t.switchPorts)
+	txn := d.db.WriteTxn(d.t.of(kinds)...)
 	var changes []model.Change
 	if err := f(txn, &changes); err != nil {
 		txn.Abort()
@@ -131,37 +136,9 @@ func (d *DB) write(f func(statedb.WriteTxn, *[]model.Change) error, publish func
 		publish(&next)
 	}
 	d.current.Store(&next)
-	close(d.wake)
-	d.wake = make(chan struct{})
+	d.tell(next.revision)
 	for s := range d.subs {
 		s.add(changes)
 	}
 	return nil
-}
-
-// Wait returns when ok holds for the present snapshot, or with the context's
-// error.
-func (d *DB) Wait(ctx context.Context, ok func(Snapshot) bool) error {
-	for {
-		d.mu.Lock()
-		s, wake := d.Snapshot(), d.wake
-		d.mu.Unlock()
-		if ok(s) {
-			return nil
-		}
-		select {
-		case <-wake:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// WaitRevision returns when the snapshot has reached the revision, or with the
-// context's error.
-func (d *DB) WaitRevision(ctx context.Context, revision int64) error {
-	if d.Snapshot().revision >= revision {
-		return nil
-	}
-	return d.Wait(ctx, func(s Snapshot) bool { return s.revision >= revision })
 }

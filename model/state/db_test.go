@@ -1,9 +1,12 @@
 package state_test
 
 import (
+	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"kvnet/model"
 	"kvnet/model/state"
@@ -67,6 +70,67 @@ func TestRemovalOfAReplacedPortNumberIsIgnored(t *testing.T) {
 	db.SwitchDisconnected(1, "test")
 	if p := db.Snapshot().SwitchPort(1, "a"); p != nil {
 		t.Fatalf("port stayed after the connection was lost")
+	}
+}
+
+func TestWaitRevisionWakesWhenItIsReached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := state.New()
+		ended := map[int64]error{}
+		ctx, cancel := context.WithCancel(t.Context())
+		for _, revision := range []int64{2, 4, 9} {
+			go func() { ended[revision] = db.WaitRevision(ctx, revision) }()
+		}
+		expect := func(n int) {
+			t.Helper()
+			synctest.Wait()
+			if len(ended) != n {
+				t.Fatalf("%d have returned, want %d: %v", len(ended), n, ended)
+			}
+		}
+		expect(0)
+		must(t, db.Apply(3, nil))
+		expect(1)
+		must(t, db.Replace(4, nil))
+		expect(2)
+		cancel()
+		expect(3)
+		if ended[2] != nil || ended[4] != nil || !errors.Is(ended[9], context.Canceled) {
+			t.Errorf("they ended with %v", ended)
+		}
+		must(t, db.WaitRevision(ctx, 4))
+	})
+}
+
+func TestWaitLooksAtEachSnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := state.New()
+		var seen []int64
+		go func() {
+			must(t, db.Wait(t.Context(), func(s state.Snapshot) bool {
+				seen = append(seen, s.Revision())
+				return s.Revision() == 3
+			}))
+		}()
+		for revision := range int64(3) {
+			synctest.Wait()
+			must(t, db.Apply(revision+1, nil))
+		}
+		synctest.Wait()
+		if !slices.Equal(seen, []int64{0, 1, 2, 3}) {
+			t.Errorf("it saw the revisions %v", seen)
+		}
+	})
+}
+
+func TestAnEventOfNoKnownKindChangesNothing(t *testing.T) {
+	db := state.New()
+	n := &model.Network{ID: "n"}
+	if err := db.Apply(2, []state.Event{{Kind: model.KindNetwork, Key: "n", Object: n}, {Kind: "odd", Key: "x"}}); err == nil {
+		t.Error("it was taken")
+	}
+	if s := db.Snapshot(); s.Network("n") != nil || s.Revision() != 0 {
+		t.Error("it changed something")
 	}
 }
 

@@ -26,9 +26,11 @@ type Observer interface {
 
 var _ Observer = (*DB)(nil)
 
+var observedKinds = []model.Kind{model.KindSwitch, model.KindSwitchPort}
+
 // observe runs f; tables of observed objects can't fail to take them.
 func (d *DB) observe(f func(txn statedb.WriteTxn, ch *[]model.Change) error) {
-	if err := d.write(f, nil); err != nil {
+	if err := d.write(observedKinds, f, nil); err != nil {
 		panic("model/state: " + err.Error())
 	}
 }

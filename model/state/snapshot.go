@@ -47,6 +47,25 @@ func (s Snapshot) Keys(k model.Kind) []string {
 	return t.keys(s.txn)
 }
 
+// Objects iterates over all objects of a kind by key.
+func (s Snapshot) Objects(k model.Kind) iter.Seq[model.Object] {
+	t, ok := s.t.byKind[k]
+	if !ok {
+		return func(func(model.Object) bool) {}
+	}
+	return t.objects(s.txn)
+}
+
+// Version grows whenever an object of the kind changes, comes or goes. It is for
+// comparing snapshots of one DB.
+func (s Snapshot) Version(k model.Kind) uint64 {
+	t, ok := s.t.byKind[k]
+	if !ok {
+		return 0
+	}
+	return t.Revision(s.txn)
+}
+
 // Len is the number of objects of a kind.
 func (s Snapshot) Len(k model.Kind) int {
 	t, ok := s.t.byKind[k]

@@ -55,6 +55,16 @@ func (t table[T]) keys(txn statedb.ReadTxn) []string {
 	return out
 }
 
+func (t table[T]) objects(txn statedb.ReadTxn) iter.Seq[model.Object] {
+	return func(yield func(model.Object) bool) {
+		for o := range t.all(txn) {
+			if !yield(o) {
+				return
+			}
+		}
+	}
+}
+
 // anyTable is a table of any kind of object.
 type anyTable interface {
 	statedb.TableMeta
@@ -62,6 +72,8 @@ type anyTable interface {
 	remove(statedb.WriteTxn, string) (model.Object, error)
 	find(statedb.ReadTxn, string) (model.Object, bool)
 	keys(statedb.ReadTxn) []string
+	objects(statedb.ReadTxn) iter.Seq[model.Object]
+	Revision(statedb.ReadTxn) statedb.Revision
 }
 
 func byKey[T model.Object]() statedb.Index[T, string] {
@@ -242,4 +254,16 @@ func newTables(db *statedb.DB) *tables {
 		model.KindSwitchPort:         t.switchPorts,
 	}
 	return t
+}
+
+// of are the tables of the kinds. Kinds that there are no tables for are passed
+// over.
+func (t *tables) of(kinds []model.Kind) []statedb.TableMeta {
+	out := make([]statedb.TableMeta, 0, len(kinds))
+	for _, k := range kinds {
+		if table, ok := t.byKind[k]; ok {
+			out = append(out, table)
+		}
+	}
+	return out
 }

@@ -8,7 +8,6 @@ import (
 
 	"kvnet/cluster/store"
 	"kvnet/model"
-	"kvnet/model/state"
 )
 
 // object is an edge type of one stored object.
@@ -45,8 +44,6 @@ type resource struct {
 	name    string // in sentences
 	keyName string // the field that is the key
 	decode  func(body []byte) (object, error)
-	encode  func(db state.Snapshot, o model.Object) any
-	list    func(db state.Snapshot) []any
 	// parseKey makes the store's key from the path's; ok is false if there
 	// can't be such an object. nil: they are equal.
 	parseKey func(string) (key string, ok bool)
@@ -57,32 +54,22 @@ var added = []resource{
 	{
 		kind: model.KindRouter, path: networkingPath + "/router", wrapper: "routers", name: "Router", keyName: "name",
 		decode: decodeObject[routerJSON],
-		encode: func(db state.Snapshot, o model.Object) any { return encodeRouter(db, o.(*model.Router)) },
-		list:   routerList,
 	},
 	{
 		kind: model.KindFloatingIP, path: networkingPath + "/floating-ip", wrapper: "floating-ips", name: "Floating IP", keyName: "id",
 		decode: decodeObject[floatingIPJSON],
-		encode: func(_ state.Snapshot, o model.Object) any { return encodeFloatingIP(o.(*model.FloatingIP)) },
-		list:   floatingIPList,
 	},
 	{
 		kind: model.KindLoadBalancer, path: networkingPath + "/loadbalancer", wrapper: "loadBalancers", name: "Load balancer", keyName: "name",
 		decode: decodeObject[loadBalancerJSON],
-		encode: func(_ state.Snapshot, o model.Object) any { return encodeLoadBalancer(o.(*model.LoadBalancer)) },
-		list:   loadBalancerList,
 	},
 	{
 		kind: model.KindSecurityGroup, path: networkingPath + "/security-group", wrapper: "security-groups", name: "Security group", keyName: "id",
 		decode: decodeObject[securityGroupJSON],
-		encode: func(_ state.Snapshot, o model.Object) any { return encodeSecurityGroup(o.(*model.SecurityGroup)) },
-		list:   securityGroupList,
 	},
 	{
 		kind: model.KindPort, path: networkingPath + "/port", wrapper: "ports", name: "Port", keyName: "macAddress",
 		decode: decodeObject[portJSON],
-		encode: func(_ state.Snapshot, o model.Object) any { return encodePort(o.(*model.Port)) },
-		list:   portList,
 		parseKey: func(s string) (string, bool) {
 			m, err := model.ParseMAC(s)
 			return m.String(), err == nil
@@ -95,46 +82,6 @@ func decodeObject[T any, E interface {
 	object
 }](body []byte) (object, error) {
 	return decodeEdge[T, E](body)
-}
-
-func routerList(db state.Snapshot) []any {
-	list := []any{}
-	for r := range db.Routers() {
-		list = append(list, encodeRouter(db, r))
-	}
-	return list
-}
-
-func floatingIPList(db state.Snapshot) []any {
-	list := []any{}
-	for i := range db.FloatingIPs() {
-		list = append(list, encodeFloatingIP(i))
-	}
-	return list
-}
-
-func loadBalancerList(db state.Snapshot) []any {
-	list := []any{}
-	for l := range db.LoadBalancers() {
-		list = append(list, encodeLoadBalancer(l))
-	}
-	return list
-}
-
-func securityGroupList(db state.Snapshot) []any {
-	list := []any{}
-	for g := range db.SecurityGroups() {
-		list = append(list, encodeSecurityGroup(g))
-	}
-	return list
-}
-
-func portList(db state.Snapshot) []any {
-	list := []any{}
-	for p := range db.Ports() {
-		list = append(list, encodePort(p))
-	}
-	return list
 }
 
 func (s *Server) addedRoutes() []route {
@@ -173,7 +120,7 @@ func (r *resource) key(c *gin.Context) (string, error) {
 }
 
 func (s *Server) listAdded(c *gin.Context, r *resource) error {
-	return s.answer(c, http.StatusOK, map[string]any{r.wrapper: r.list(s.db.Snapshot())})
+	return s.answerList(c, r.wrapper, r.kind)
 }
 
 func (s *Server) getAdded(c *gin.Context, r *resource) error {
@@ -186,7 +133,7 @@ func (s *Server) getAdded(c *gin.Context, r *resource) error {
 	if o == nil {
 		return r.absent(key)
 	}
-	return s.answer(c, http.StatusOK, r.encode(db, o))
+	return s.answerObject(c, db, o)
 }
 
 func (s *Server) createAdded(c *gin.Context, r *resource) error {

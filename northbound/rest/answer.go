@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+
+	"kvnet/model"
+	"kvnet/model/state"
 )
 
 // errorJSON is ONOS's shape of an error.
@@ -19,23 +22,52 @@ type errorJSON struct {
 	Message string `json:"message" validate:"required" example:"Network is not found for net-1"`
 } // @name Error
 
-// answer writes JSON. The request gives its place back before its answer waits for
-// anything.
+// answer writes JSON.
 func (s *Server) answer(c *gin.Context, status int, v any) (err error) {
-	encodeErr := encoded(v, func(b []byte) {
-		release(c)
-		leave, ok := s.outbox.enter(c.Request.Context(), b)
-		if !ok {
-			err = s.outboxFull()
-			return
-		}
-		defer leave()
-		c.Header("Content-Type", jsonType)
-		c.Header("Content-Length", strconv.Itoa(len(b)))
-		c.Status(status)
-		_, _ = c.Writer.Write(b) // the client may be gone
-	})
+	encodeErr := encoded(v, func(text []byte) { err = s.write(c, status, text) })
 	return cmp.Or(encodeErr, err)
+}
+
+// answerObject writes an object as it is in the snapshot.
+func (s *Server) answerObject(c *gin.Context, db state.Snapshot, o model.Object) error {
+	text, err := s.forms.of(db, o)
+	if err != nil {
+		return err
+	}
+	return s.write(c, http.StatusOK, text)
+}
+
+// answerList writes all objects of a kind, by key, as the list of that name.
+func (s *Server) answerList(c *gin.Context, name string, k model.Kind) error {
+	list, err := s.forms.list(s.db.Snapshot(), k)
+	if err != nil {
+		return err
+	}
+	return s.write(c, http.StatusOK, []byte(`{"`+name+`":`), list, []byte(`}`))
+}
+
+// write writes a JSON text. The request gives its place back before its answer waits
+// for anything.
+func (s *Server) write(c *gin.Context, status int, parts ...[]byte) error {
+	release(c)
+	length := 0
+	for _, p := range parts {
+		length += len(p)
+	}
+	leave, ok := s.outbox.enter(c.Request.Context(), length)
+	if !ok {
+		return s.outboxFull()
+	}
+	defer leave()
+	c.Header("Content-Type", jsonType)
+	c.Header("Content-Length", strconv.Itoa(length))
+	c.Status(status)
+	for _, p := range parts {
+		if _, err := c.Writer.Write(p); err != nil {
+			break // the client has gone
+		}
+	}
+	return nil
 }
 
 // empty writes an answer without a body.

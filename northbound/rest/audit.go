@@ -29,13 +29,10 @@ func newAuditor(log *slog.Logger) *auditor {
 	return &auditor{log: log, strangers: rate.NewLimiter(5, 20)}
 }
 
-// objectKey is where a handler leaves what its body is about.
-const objectKey = "kvnet.object"
-
 // about tells the audit log which objects the body of a request is about. What
 // the path says needs no telling.
 func about(c *gin.Context, keys ...string) {
-	c.Set(objectKey, strings.Join(keys, " "))
+	callOf(c).object = strings.Join(keys, " ")
 }
 
 // write writes the line of a call that has been answered.
@@ -70,8 +67,8 @@ func (a *auditor) write(c *gin.Context, began time.Time, status int) {
 // objectOf is the key of the object that a call is about: from its body, or the
 // parameter of its path.
 func objectOf(c *gin.Context) string {
-	if v := c.GetString(objectKey); v != "" {
-		return v
+	if named := callOf(c).object; named != "" {
+		return named
 	}
 	if len(c.Params) == 0 {
 		return ""

@@ -120,7 +120,7 @@ func (c *cloud) backup() map[string]string {
 		}
 	}
 	for _, kind := range mm5Kinds {
-		get(mm5Path + "/" + kind.kind)
+		get(mm5Path + "/" + kind.name)
 	}
 	return out
 }

@@ -12,9 +12,6 @@ import (
 // than 5.
 const maxDepth = 64
 
-// maxElements bounds the lists of a body.
-const maxElements = 100_000
-
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // firstValue returns the first JSON value of a body. As in ONOS a byte order mark
@@ -32,6 +29,9 @@ func firstValue(body []byte) (json.RawMessage, error) {
 	}
 	if tooDeep(body) {
 		return nil, badRequest("the body is nested deeper than %d levels", maxDepth)
+	}
+	if json.Valid(body) { // as nearly always
+		return bytes.TrimSpace(body), nil
 	}
 	var raw json.RawMessage
 	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&raw); err != nil {
@@ -88,52 +88,3 @@ func jsonKind(raw json.RawMessage) string {
 }
 
 func isNull(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == 'n' }
-
-// members returns those members of an object that want names. Keys are compared
-// exactly; of duplicates the last one counts.
-func members(raw json.RawMessage, want map[string]bool) (map[string]json.RawMessage, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	if _, err := dec.Token(); err != nil {
-		return nil, err
-	}
-	out := make(map[string]json.RawMessage, len(want))
-	for dec.More() {
-		t, err := dec.Token()
-		if err != nil {
-			return nil, err
-		}
-		var v json.RawMessage
-		if err := dec.Decode(&v); err != nil {
-			return nil, err
-		}
-		if k, ok := t.(string); ok {
-			if want[k] {
-				out[k] = v
-			}
-		}
-	}
-	return out, nil
-}
-
-// errTooMany says that a list has more than maxElements elements.
-var errTooMany = errors.New("too many elements")
-
-// elements returns the elements of an array.
-func elements(raw json.RawMessage) ([]json.RawMessage, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	if _, err := dec.Token(); err != nil {
-		return nil, err
-	}
-	var out []json.RawMessage
-	for dec.More() {
-		if len(out) == maxElements {
-			return nil, errTooMany
-		}
-		var v json.RawMessage
-		if err := dec.Decode(&v); err != nil {
-			return nil, err
-		}
-		out = append(out, v)
-	}
-	return out, nil
-}

@@ -17,11 +17,7 @@ import (
 func (d *decoder) text(raw json.RawMessage, path string) (string, bool) {
 	switch raw[0] {
 	case '"':
-		var s string
-		if err := json.Unmarshal(raw, &s); err != nil {
-			d.add("%s is not a valid text: %s", path, err.Error())
-			return "", false
-		}
+		s := unquote(raw)
 		if strings.IndexByte(s, 0) >= 0 {
 			d.add("%s has a NUL character", path)
 			return "", false

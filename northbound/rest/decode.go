@@ -2,7 +2,6 @@ package rest
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -77,7 +76,7 @@ type fieldInfo struct {
 
 type typeInfo struct {
 	fields []fieldInfo
-	names  map[string]bool
+	named  map[string]int // name → index of fields
 }
 
 var typeInfos sync.Map // reflect.Type → *typeInfo
@@ -86,13 +85,13 @@ func infoOf(t reflect.Type) *typeInfo {
 	if x, ok := typeInfos.Load(t); ok {
 		return x.(*typeInfo)
 	}
-	info := &typeInfo{names: map[string]bool{}}
+	info := &typeInfo{named: map[string]int{}}
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
 		if name == "" || name == "-" || t.Field(i).Tag.Get("read") == "-" {
 			continue
 		}
-		info.names[name] = true
+		info.named[name] = len(info.fields)
 		info.fields = append(info.fields, fieldInfo{name, i, strings.Contains(t.Field(i).Tag.Get("validate"), "dive,"+tagAddress)})
 	}
 	x, _ := typeInfos.LoadOrStore(t, info)
@@ -106,17 +105,17 @@ func (d *decoder) object(raw json.RawMessage, v reflect.Value, path string) {
 		return
 	}
 	info := infoOf(v.Type())
-	m, err := members(raw, info.names)
-	if err != nil {
-		d.add("%s can't be read: %s", path, err.Error())
-		return
-	}
-	for _, f := range info.fields {
-		x, ok := m[f.name]
-		if !ok || isNull(x) {
-			continue
+	// Names are compared exactly; of equal ones the last counts.
+	given := make([]json.RawMessage, len(info.fields))
+	members(raw, func(name string, value json.RawMessage) {
+		if i, ok := info.named[name]; ok {
+			given[i] = value
 		}
-		d.value(x, v.Field(f.index), joinPath(path, f.name), f.addresses)
+	})
+	for i, f := range info.fields {
+		if x := given[i]; x != nil && !isNull(x) {
+			d.value(x, v.Field(f.index), joinPath(path, f.name), f.addresses)
+		}
 	}
 }
 
@@ -186,11 +185,8 @@ func (d *decoder) each(raw json.RawMessage, path string, f func(raw json.RawMess
 		return
 	}
 	list, err := elements(raw)
-	if errors.Is(err, errTooMany) {
+	if err != nil {
 		d.add("%s has more than %d elements", path, maxElements)
-		return
-	} else if err != nil {
-		d.add("%s can't be read: %s", path, err.Error())
 		return
 	}
 	for i, x := range list {

@@ -23,10 +23,6 @@ type eventJSON struct {
 // object is a part of it, as everywhere in REST; what the switches show has no
 // events.
 func describe(log *slog.Logger, prev, next state.Snapshot, changes []model.Change) []event {
-	type subject struct {
-		kind model.Kind
-		key  string
-	}
 	seen := map[subject]bool{}
 	var out []event
 	for _, c := range changes {

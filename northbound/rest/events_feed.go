@@ -21,6 +21,7 @@ import (
 // a whole has the state at its revision in any case.
 type feed struct {
 	db     *state.DB
+	forms  *forms
 	log    *slog.Logger
 	made   *prometheus.CounterVec // events by name
 	keep   int                    // bytes of events that are held
@@ -52,9 +53,9 @@ type event struct {
 	data []byte
 }
 
-func newFeed(db *state.DB, l EventLimits, m *metrics, log *slog.Logger) *feed {
+func newFeed(db *state.DB, kept *forms, l EventLimits, m *metrics, log *slog.Logger) *feed {
 	return &feed{
-		db: db, log: log, made: m.events, keep: l.Keep, places: make(chan struct{}, l.Streams),
+		db: db, forms: kept, log: log, made: m.events, keep: l.Keep, places: make(chan struct{}, l.Streams),
 		begun: make(chan struct{}), done: make(chan struct{}), wake: make(chan struct{}),
 	}
 }
@@ -78,6 +79,7 @@ func (f *feed) run(ctx context.Context) {
 		if err != nil {
 			return
 		}
+		f.forms.forget(changes)
 		if events := describe(f.log, prev, next, changes); len(events) > 0 || next.Revision() != prev.Revision() {
 			f.add(next.Revision(), events)
 		}

@@ -21,7 +21,7 @@ func newTestFeed(t *testing.T, db *state.DB) *feed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newFeed(db, EventLimits{}.withDefaults(), m, slog.New(slog.DiscardHandler))
+	f := newFeed(db, newForms(db), EventLimits{}.withDefaults(), m, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(context.Background())
 	go f.run(ctx)
 	t.Cleanup(func() {

@@ -32,8 +32,11 @@ func (s *Server) freshen(c *gin.Context, r *route) error {
 			showRevision(c, db.Revision())
 		}
 	}()
+	if r.stateless || r.writes() || c.Request.URL.RawQuery == "" {
+		return nil
+	}
 	text, asked := c.GetQuery(consistentParam)
-	if !asked || r.stateless || r.writes() {
+	if !asked {
 		return nil
 	}
 	want, err := strconv.ParseBool(text)

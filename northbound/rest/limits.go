@@ -10,9 +10,6 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// bodyKey is where readBody leaves the body.
-const bodyKey = "kvnet.body"
-
 // readBody reads the body of a request. Other requests don't wait for it: the
 // request takes no place until its body is there. What it took of the budget goes
 // back when the request is done.
@@ -30,14 +27,8 @@ func (s *Server) readBody(c *gin.Context) (taken int64, err error) {
 		c.Header("Connection", "close")
 		return taken, &apiError{code: http.StatusBadRequest, message: "the body did not arrive as a whole", cause: err}
 	}
-	c.Set(bodyKey, body)
+	callOf(c).body = body
 	return taken, nil
-}
-
-func bodyOf(c *gin.Context) []byte {
-	b, _ := c.Get(bodyKey)
-	body, _ := b.([]byte)
-	return body
 }
 
 func (s *Server) tooLarge(c *gin.Context) error {
@@ -67,7 +58,11 @@ func (b *budget) read(r io.Reader, length, limit int64) (body []byte, taken int6
 	if r == nil {
 		return nil, 0, nil
 	}
-	out := make([]byte, 0, freeBody)
+	first := int64(freeBody)
+	if length >= 0 {
+		first = min(first, length+1) // one more for the end to be found
+	}
+	out := make([]byte, 0, first)
 	for {
 		if len(out) == cap(out) {
 			size := grown(int64(cap(out)), length, limit)
@@ -107,15 +102,12 @@ func grown(size, length, limit int64) int64 {
 
 func (b *budget) give(n int64) { b.used.Add(-n) }
 
-// turnKey is where turn leaves what release needs.
-const turnKey = "kvnet.turn"
-
 // turn waits for a place among the requests that are worked on. Reads and writes
 // have places of their own, so that a store that doesn't answer stops no read.
 func (s *Server) turn(c *gin.Context, places chan struct{}) error {
 	select {
 	case places <- struct{}{}:
-		c.Set(turnKey, places)
+		callOf(c).places = places
 		return nil
 	default:
 	}
@@ -123,7 +115,7 @@ func (s *Server) turn(c *gin.Context, places chan struct{}) error {
 	defer t.Stop()
 	select {
 	case places <- struct{}{}:
-		c.Set(turnKey, places)
+		callOf(c).places = places
 		return nil
 	case <-t.C:
 	case <-c.Request.Context().Done():
@@ -135,9 +127,8 @@ func (s *Server) turn(c *gin.Context, places chan struct{}) error {
 // release gives the place of a request back. It happens before the answer is
 // written: a client that reads slowly holds nobody up.
 func release(c *gin.Context) {
-	v, _ := c.Get(turnKey)
-	if places, ok := v.(chan struct{}); ok {
-		c.Set(turnKey, nil)
-		<-places
+	if x := callOf(c); x.places != nil {
+		<-x.places
+		x.places = nil
 	}
 }

@@ -13,17 +13,17 @@ import (
 // mm5Path is the resource of the MEC orchestrator's reference point Mm5.
 const mm5Path = networkingPath + "/api/mm5/v1"
 
-// mm5Kinds are the kinds that Mm5 knows, with the key and the elements of the
-// list.
+// mm5Kinds are the kinds that Mm5 knows, with the key of the list and what is in
+// it.
 var mm5Kinds = []struct {
-	kind, wrapper string
-	list          func(db state.Snapshot) []any
+	name, wrapper string
+	kind          model.Kind
 }{
-	{"network", "networks", networkList},
-	{"instance", "instances", instanceList},
-	{"vr", "virtualRouters", routerList},
-	{"fip", "floatingIps", floatingIPList},
-	{"lb", "loadBalancers", loadBalancerList},
+	{"network", "networks", model.KindNetwork},
+	{"instance", "instances", ""}, // made of the ports
+	{"vr", "virtualRouters", model.KindRouter},
+	{"fip", "floatingIps", model.KindFloatingIP},
+	{"lb", "loadBalancers", model.KindLoadBalancer},
 }
 
 func (s *Server) mm5Routes() []route {
@@ -34,10 +34,13 @@ func (s *Server) mm5Routes() []route {
 		{method: http.MethodGet, path: mm5Path + "/state/mer/:name", output: true, handle: s.gatewayState},
 	}
 	for _, k := range mm5Kinds {
-		path := mm5Path + "/" + k.kind
+		path := mm5Path + "/" + k.name
 		out = append(out,
 			route{method: http.MethodGet, path: path, output: true, handle: func(c *gin.Context) error {
-				return s.answer(c, http.StatusOK, map[string]any{k.wrapper: k.list(s.db.Snapshot())})
+				if k.kind == "" {
+					return s.answer(c, http.StatusOK, map[string]any{k.wrapper: instanceList(s.db.Snapshot())})
+				}
+				return s.answerList(c, k.wrapper, k.kind)
 			}},
 			route{method: http.MethodPost, path: path, typed: true, output: true, handle: s.acknowledge},
 			route{method: http.MethodPut, path: path + "/:name", typed: true, output: true, handle: s.acknowledge},

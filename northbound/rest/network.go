@@ -8,7 +8,6 @@ import (
 
 	"kvnet/cluster/store"
 	"kvnet/model"
-	"kvnet/model/state"
 )
 
 const networksPath = networkingPath + "/network"
@@ -34,15 +33,7 @@ func (s *Server) networkRoutes() []route {
 // @Success 200 {object} object{networks=[]networkJSON} "the networks, in no order that means something"
 // @Router  /onos/kubevirtnetworking/network [get]
 func (s *Server) listNetworks(c *gin.Context) error {
-	return s.answer(c, http.StatusOK, map[string]any{"networks": networkList(s.db.Snapshot())})
-}
-
-func networkList(db state.Snapshot) []any {
-	list := []any{}
-	for n := range db.Networks() {
-		list = append(list, encodeNetwork(n))
-	}
-	return list
+	return s.answerList(c, "networks", model.KindNetwork)
 }
 
 // getNetwork shows one network.
@@ -60,11 +51,12 @@ func (s *Server) getNetwork(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	n := s.db.Snapshot().Network(id)
+	db := s.db.Snapshot()
+	n := db.Network(id)
 	if n == nil {
 		return refuse(http.StatusNotFound, "Network is not found for %s", shown(id))
 	}
-	return s.answer(c, http.StatusOK, encodeNetwork(n))
+	return s.answerObject(c, db, n)
 }
 
 // networkExists says whether there is a network of an id.

@@ -36,12 +36,7 @@ func (s *Server) nodeRoutes() []route {
 // @x-added true
 // @Router  /onos/kubevirtnode/node [get]
 func (s *Server) listNodes(c *gin.Context) error {
-	db := s.db.Snapshot()
-	list := []*nodeJSON{}
-	for n := range db.Nodes() {
-		list = append(list, encodeNode(db, n))
-	}
-	return s.answer(c, http.StatusOK, map[string]any{"nodes": list})
+	return s.answerList(c, "nodes", model.KindNode)
 }
 
 // getNode shows one node. ONOS has no such call.
@@ -65,7 +60,7 @@ func (s *Server) getNode(c *gin.Context) error {
 	if n == nil {
 		return refuse(http.StatusNotFound, "Node is not found for %s", shown(host))
 	}
-	return s.answer(c, http.StatusOK, encodeNode(db, n))
+	return s.answerObject(c, db, n)
 }
 
 // nodeState says in which state a node is.

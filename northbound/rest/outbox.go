@@ -30,13 +30,13 @@ func newOutbox(limit int64, wait time.Duration) *outbox {
 	return o
 }
 
-// enter takes room for an answer, and waits for it if few others do. A single answer
+// enter takes room for an answer of a length, and waits for it if few others do. A single answer
 // that is larger than the outbox takes all of it.
-func (o *outbox) enter(ctx context.Context, text []byte) (leave func(), ok bool) {
-	if len(text) < freeAnswer {
+func (o *outbox) enter(ctx context.Context, length int) (leave func(), ok bool) {
+	if length < freeAnswer {
 		return func() {}, true
 	}
-	held := min(int64(cap(text)), o.limit)
+	held := min(int64(length), o.limit)
 	leave = func() { o.room.Release(held) }
 	if o.room.TryAcquire(held) {
 		return leave, true

@@ -36,14 +36,14 @@ func TestLongAnswersNeedRoom(t *testing.T) {
 // TestFewAnswersWaitForRoom: those that wait hold memory too.
 func TestFewAnswersWaitForRoom(t *testing.T) {
 	o := newOutbox(1<<20, time.Minute)
-	text := make([]byte, 200<<10)
-	leaveAll, ok := o.enter(context.Background(), make([]byte, 2<<20)) // takes all that there is
+	const length = 200 << 10
+	leaveAll, ok := o.enter(context.Background(), 2<<20) // takes all that there is
 	if !ok {
 		t.Fatal("an answer that is larger than the empty outbox is refused")
 	}
 	first := make(chan bool)
 	go func() {
-		leave, ok := o.enter(context.Background(), text)
+		leave, ok := o.enter(context.Background(), length)
 		if ok {
 			leave()
 		}
@@ -56,7 +56,7 @@ func TestFewAnswersWaitForRoom(t *testing.T) {
 		}
 		return !free
 	})
-	if _, ok := o.enter(context.Background(), text); ok {
+	if _, ok := o.enter(context.Background(), length); ok {
 		t.Error("a second one got room")
 	}
 	leaveAll()

@@ -34,6 +34,7 @@ type Server struct {
 	limits    Limits
 	bodies    budget
 	outbox    *outbox
+	forms     *forms
 	// readers and writers are the places of requests that are worked on.
 	readers, writers chan struct{}
 
@@ -80,10 +81,12 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register the metrics of REST: %w", err)
 	}
+	kept := newForms(c.DB)
 	s := &Server{
 		log: c.Logger, store: c.Store, db: c.DB, waiting: c.Waiting, inspector: c.Inspector, epochs: c.Epochs, adopter: c.Adopter, members: c.Members, keeper: c.Cluster,
 		auth: auth, audit: newAuditor(c.Logger), metrics: m, limits: c.Limits,
-		feed:    newFeed(c.DB, c.Limits.Events, m, c.Logger),
+		feed:    newFeed(c.DB, kept, c.Limits.Events, m, c.Logger),
+		forms:   kept,
 		bodies:  budget{limit: c.Limits.Bodies},
 		outbox:  newOutbox(c.Limits.Answers, c.Limits.Wait),
 		readers: make(chan struct{}, c.Limits.Concurrent),
@@ -245,13 +248,11 @@ func (s *Server) authenticateUnknown(c *gin.Context) error {
 	return nil
 }
 
-const accountKey = "kvnet.account"
-
 // authenticate finds out who the client is.
 func (s *Server) authenticate(c *gin.Context) error {
 	acc, err := s.auth.request(c.Request)
 	if err == nil {
-		c.Set(accountKey, acc)
+		callOf(c).account = acc
 		return nil
 	}
 	if errors.Is(err, errBusy) {
@@ -265,11 +266,4 @@ func (s *Server) authenticate(c *gin.Context) error {
 	}
 	c.Header("WWW-Authenticate", `Basic realm="karaf"`)
 	return e
-}
-
-// accountOf is the account of an authenticated request.
-func accountOf(c *gin.Context) *account {
-	v, _ := c.Get(accountKey)
-	a, _ := v.(*account)
-	return a
 }

@@ -21,6 +21,9 @@ func (s *Server) storeContext(c *gin.Context) (context.Context, context.CancelFu
 // same: the write has happened.
 func (s *Server) settle(c *gin.Context, revision int64) {
 	showRevision(c, revision)
+	if s.db.Snapshot().Revision() >= revision {
+		return
+	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), s.limits.OwnWrite)
 	defer cancel()
 	if s.db.WaitRevision(ctx, revision) != nil {

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"kvnet/model/state"
 	"kvnet/southbound/flow"
 	"kvnet/southbound/openflow"
 	"kvnet/southbound/openflow/oftest"
@@ -59,32 +57,6 @@ func (f former) plant(t *testing.T, s *oftest.Switch) {
 		add(0x77, r)
 	}
 	plantMessages(t, s, msgs)
-}
-
-// plantMessages has a switch carry out messages of another controller, before it
-// knows any generation.
-func plantMessages(t *testing.T, s *oftest.Switch, msgs []openflow.Message) {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	up := make(chan *openflow.Session, 1)
-	srv := openflow.NewServer(openflow.Config{Observer: state.New(), Events: planter{up}})
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	wg.Go(func() { _ = srv.Serve(ctx, ln) })
-	defer func() { s.Disconnect(); cancel(); wg.Wait() }()
-	srv.SetRole(openflow.Role{Master: true})
-	s.Connect(t, ln.Addr())
-	select {
-	case sess := <-up:
-		if err := sess.Bundle(ctx, msgs); err != nil {
-			t.Fatal(err)
-		}
-	case <-time.After(10 * time.Second):
-		t.Fatal("switch did not connect")
-	}
 }
 
 // formerWorld is a switch with what another controller has left, which waits to be

@@ -33,6 +33,17 @@ func (planter) Stale(*openflow.Session, uint64)                     {}
 // before the switch knows any generation.
 func plant(t *testing.T, s *oftest.Switch, cookie uint64, r flow.Rule) {
 	t.Helper()
+	e, err := openflow.EncodeRule(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plantMessages(t, s, []openflow.Message{openflow.AddFlow(e, cookie)})
+}
+
+// plantMessages has a switch carry out messages of another controller, before it
+// knows any generation.
+func plantMessages(t *testing.T, s *oftest.Switch, msgs []openflow.Message) {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -47,11 +58,7 @@ func plant(t *testing.T, s *oftest.Switch, cookie uint64, r flow.Rule) {
 	s.Connect(t, ln.Addr())
 	select {
 	case sess := <-up:
-		e, err := openflow.EncodeRule(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := sess.Bundle(ctx, []openflow.Message{openflow.AddFlow(e, cookie)}); err != nil {
+		if err := sess.Bundle(ctx, msgs); err != nil {
 			t.Fatal(err)
 		}
 	case <-time.After(10 * time.Second):

@@ -28,6 +28,25 @@ func New(t *testing.T, hs ...handlers.Handler) *Lab {
 	return l
 }
 
+// NewCloud makes a Lab of two gateways, two workers, networks of all kinds with
+// ports, and the router r1 with the networks net1 and flat1, all decided.
+func NewCloud(t *testing.T, hs ...handlers.Handler) *Lab {
+	l := New(t, hs...)
+	l.Put(
+		Node(model.NodeGateway, "gw1", 1), Node(model.NodeGateway, "gw2", 2),
+		Node(model.NodeWorker, "w1", 1), Node(model.NodeWorker, "w2", 2),
+		Network(model.NetworkFLAT, "ext-net", "", "172.16.0.0/24"),
+		Network(model.NetworkVXLAN, "net1", "1000", "10.10.0.0/24"),
+		Network(model.NetworkVXLAN, "net2", "2000", "10.20.0.0/24"),
+		Network(model.NetworkFLAT, "flat1", "", "192.168.10.0/24"),
+		Port(0x11, "net1", "10.10.0.11", "c1"), Port(0x12, "net1", "10.10.0.12", "c2"),
+		Port(0x21, "net2", "10.20.0.21", "c2"), Port(0x31, "flat1", "192.168.10.31", "c1"),
+		Router("r1", "flat1", "net1"),
+	)
+	l.Complete("r1", "gw1", 1)
+	return l
+}
+
 // Put writes objects at one revision. An object that was there keeps its life.
 func (l *Lab) Put(objects ...model.Object) {
 	l.T.Helper()

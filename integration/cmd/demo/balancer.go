@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -197,23 +196,6 @@ func alive(open []*probe.Connection) (still []*probe.Connection) {
 		}
 	}
 	return still
-}
-
-// showBalancerRules shows rules and group of the balancer and finds each on its
-// switch.
-func (d *demo) showBalancerRules(ctx context.Context) error {
-	d.Say("The rules and the group of the balancer, and whose they are", "")
-	answer, err := d.curl(ctx, http.MethodGet, "/kvnet/v1/flows?owner=lb/"+balancerName, "")
-	if err != nil {
-		return err
-	}
-	var report struct {
-		Flows []server.Flow `json:"flows"`
-	}
-	if err := json.Unmarshal([]byte(answer), &report); err != nil {
-		return fmt.Errorf("decode the rules: %w", err)
-	}
-	return d.findAll(ctx, report.Flows)
 }
 
 // showHealing edits the balancer's group by hand.

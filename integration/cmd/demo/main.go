@@ -27,10 +27,14 @@ func main() {
 			d.configure,
 			d.showPeer,
 			d.showPackets,
-			d.showRules,
+			func(ctx context.Context) error {
+				return d.showRules(ctx, "The rules of the router", "snat/"+routerName)
+			},
 			d.showBalancer,
 			d.showMembers,
-			d.showBalancerRules,
+			func(ctx context.Context) error {
+				return d.showRules(ctx, "The rules and the group of the balancer", "lb/"+balancerName)
+			},
 			d.showHealing,
 			d.showFailOver,
 		}

@@ -114,10 +114,11 @@ func onlyFromRouter(c *probe.Capture) error {
 	return nil
 }
 
-// showRules shows the rules of the router and finds each on its switch.
-func (d *demo) showRules(ctx context.Context) error {
-	d.Say("The rules of the router, and whose they are", "")
-	answer, err := d.curl(ctx, http.MethodGet, "/kvnet/v1/flows?owner=snat/"+routerName, "")
+// showRules shows the rules of an owner, and the groups that they use, and finds
+// each on its switch.
+func (d *demo) showRules(ctx context.Context, what, owner string) error {
+	d.Say(what+", and whose they are", "")
+	answer, err := d.curl(ctx, http.MethodGet, "/kvnet/v1/flows?owner="+owner, "")
 	if err != nil {
 		return err
 	}
