@@ -78,11 +78,17 @@ demo-cluster:
 FAULTS      ?= all
 KILLS       ?= 5
 
+# A server without generation ids, to see what these are for.
+.PHONY: build-nogeneration
+build-nogeneration:
+	CGO_ENABLED=0 $(GOBUILD) -tags kvnet_nogeneration -o bin/kvnet-nogeneration ./cmd/kvnet
+
 .PHONY: test-faults
-test-faults: deps build
+test-faults: deps build build-nogeneration
 	@[ "$$(id -u)" = 0 ] || { echo 'The faults happen to network namespaces and switches, which needs root: run make test-faults as root.' >&2; exit 1; }
 	@.ci/deps nft
-	KVNET_BINARY=$(CURDIR)/bin/kvnet $(GO) test -count 1 -timeout 40m -v ./integration/faults -faults '$(FAULTS)' -kills $(KILLS) $(TESTFLAGS)
+	KVNET_BINARY=$(CURDIR)/bin/kvnet KVNET_NOGENERATION_BINARY=$(CURDIR)/bin/kvnet-nogeneration \
+		$(GO) test -count 1 -timeout 40m -v ./integration/faults -faults '$(FAULTS)' -kills $(KILLS) $(TESTFLAGS)
 
 # DURATION is how long clients and faults go on.
 DURATION    ?= 10m
