@@ -18,15 +18,16 @@ const (
 // leads kvnet calls it: when it dies, the store then goes on without an
 // election, and only kvnet's own leader is to be replaced. Nothing is moved
 // unless at least two other members are in sync; with fewer, the death of any
-// costs the quorum anyway.
-func (s *Store) KeepAway(ctx context.Context) {
+// costs the quorum anyway. fit says which members may have it; one that is about to
+// stop should not.
+func (s *Store) KeepAway(ctx context.Context, fit func(name string) bool) {
 	if s.engine == nil {
 		return
 	}
 	ctx, cancel := s.during(ctx)
 	defer cancel()
 	for wait := keepAwayEvery; sleep(ctx, wait); {
-		_, err := s.MoveLeader(ctx)
+		_, err := s.MoveLeader(ctx, fit)
 		wait = keepAwayEvery
 		if err != nil && ctx.Err() == nil {
 			wait = keepAwayPause

@@ -9,7 +9,7 @@ import (
 
 // KeepAway does the opposite of what it is for: it has etcd's leader come to this
 // server. So it can be measured what the death of both leaders at once costs.
-func (s *Store) KeepAway(ctx context.Context) {
+func (s *Store) KeepAway(ctx context.Context, _ func(name string) bool) {
 	if s.engine == nil {
 		return
 	}

@@ -14,9 +14,9 @@ import (
 const inSync = 64
 
 // MoveLeader moves etcd's leader from this server to another member, of those that
-// are in sync the one with the last name: the first is the next to lead kvnet, and
+// are fit and in sync the one with the last name: the first is the next to lead kvnet, and
 // then both would be in one place again. moved is false if it isn't here, or if fewer than two others are in sync.
-func (s *Store) MoveLeader(ctx context.Context) (moved bool, err error) {
+func (s *Store) MoveLeader(ctx context.Context, fit func(name string) bool) (moved bool, err error) {
 	if s.engine == nil {
 		return false, ErrNotEmbedded
 	}
@@ -24,12 +24,13 @@ func (s *Store) MoveLeader(ctx context.Context) (moved bool, err error) {
 	if server.Lead() != uint64(server.MemberID()) {
 		return false, nil
 	}
-	to, ok := successor(raftStatus(), uint64(server.MemberID()), func(id uint64) string {
+	name := func(id uint64) string {
 		if m := server.Cluster().Member(types.ID(id)); m != nil {
 			return memberName(m.Name)
 		}
 		return ""
-	})
+	}
+	to, ok := successor(raftStatus(), uint64(server.MemberID()), name, fit)
 	if !ok {
 		return false, nil
 	}
@@ -54,16 +55,16 @@ func raftStatus() raft.Status {
 	return raft.Status{}
 }
 
-// successor picks the last by name of the voters that are in sync, if there are at
-// least two of these.
-func successor(st raft.Status, self uint64, name func(id uint64) string) (to uint64, ok bool) {
+// successor picks the last by name of the voters that are fit and in sync, if there
+// are at least two of these.
+func successor(st raft.Status, self uint64, name func(id uint64) string, fit func(name string) bool) (to uint64, ok bool) {
 	if st.ID != self || st.RaftState != raft.StateLeader {
 		return 0, false
 	}
 	n := 0
 	last := st.Progress[self].Match
 	for id, p := range st.Progress {
-		if id == self || p.IsLearner || !p.RecentActive || p.State != tracker.StateReplicate || p.Match+inSync < last {
+		if id == self || p.IsLearner || !p.RecentActive || p.State != tracker.StateReplicate || p.Match+inSync < last || !fit(name(id)) {
 			continue
 		}
 		n++
