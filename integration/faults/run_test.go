@@ -224,15 +224,16 @@ func (f *field) compare(ctx context.Context, c fault, before cluster.Record, r *
 func (f *field) nodes() []string { return slices.Concat(f.Gateways, f.Workers) }
 
 // chosen are the cases that the flag names.
-func chosen(t *testing.T) []fault {
+func chosen[T any](t *testing.T, all []T, name func(T) string) []T {
+	t.Helper()
 	if *which == "all" {
-		return faults
+		return all
 	}
 	expression, err := regexp.Compile(*which)
 	if err != nil {
 		t.Fatalf("-faults: %v", err)
 	}
-	return slices.DeleteFunc(slices.Clone(faults), func(c fault) bool { return !expression.MatchString(c.name) })
+	return slices.DeleteFunc(slices.Clone(all), func(c T) bool { return !expression.MatchString(name(c)) })
 }
 
 // TestFaults injects the faults that -faults names and prints a table: packets
@@ -242,6 +243,10 @@ func TestFaults(t *testing.T) {
 	if *which == "" {
 		t.Skip("-faults names none")
 	}
+	cases := chosen(t, faults, func(c fault) string { return c.name })
+	if len(cases) == 0 {
+		t.Skip("-faults names none of them")
+	}
 	harness.NeedRoot(t)
 	var s shared
 	t.Cleanup(func() {
@@ -250,7 +255,7 @@ func TestFaults(t *testing.T) {
 		}
 	})
 	var rows []row
-	for _, c := range chosen(t) {
+	for _, c := range cases {
 		t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) {
 			r := s.run(t, c)
 			rows = append(rows, r)

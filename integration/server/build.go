@@ -17,6 +17,7 @@ import (
 const (
 	binaryVariable       = "KVNET_BINARY"
 	noGenerationVariable = "KVNET_NOGENERATION_BINARY"
+	togetherVariable     = "KVNET_TOGETHER_BINARY"
 )
 
 // Binary is the path of a kvnet binary of this source tree. It is built once in a
@@ -29,6 +30,12 @@ var Binary = sync.OnceValues(func() (string, error) {
 // for a test of what they are for.
 var NoGenerationBinary = sync.OnceValues(func() (string, error) {
 	return binary(noGenerationVariable, "kvnet-nogeneration", "-tags", "kvnet_nogeneration")
+})
+
+// TogetherBinary is Binary of a server that has the leader of the store's engine
+// where kvnet's leader is, for figures of a fail-over of both.
+var TogetherBinary = sync.OnceValues(func() (string, error) {
+	return binary(togetherVariable, "kvnet-together", "-tags", "kvnet_together")
 })
 
 // binary is what the environment variable names, or is built now.
