@@ -78,11 +78,19 @@ demo-cluster:
 FAULTS      ?= all
 KILLS       ?= 5
 
+# Servers that are worse than the shipped one on purpose: without generation ids, and
+# with the store's leader where kvnet's leader is.
+.PHONY: build-nogeneration build-together
+build-nogeneration build-together: build-%:
+	CGO_ENABLED=0 $(GOBUILD) -tags kvnet_$* -o bin/kvnet-$* ./cmd/kvnet
+
 .PHONY: test-faults
-test-faults: deps build
+test-faults: deps build build-nogeneration build-together
 	@[ "$$(id -u)" = 0 ] || { echo 'The faults happen to network namespaces and switches, which needs root: run make test-faults as root.' >&2; exit 1; }
 	@.ci/deps nft
-	KVNET_BINARY=$(CURDIR)/bin/kvnet $(GO) test -count 1 -timeout 40m -v ./integration/faults -faults '$(FAULTS)' -kills $(KILLS) $(TESTFLAGS)
+	KVNET_BINARY=$(CURDIR)/bin/kvnet KVNET_NOGENERATION_BINARY=$(CURDIR)/bin/kvnet-nogeneration \
+		KVNET_TOGETHER_BINARY=$(CURDIR)/bin/kvnet-together \
+		$(GO) test -count 1 -timeout 60m -v ./integration/faults -faults '$(FAULTS)' -kills $(KILLS) $(TESTFLAGS)
 
 # DURATION is how long clients and faults go on.
 DURATION    ?= 10m

@@ -85,7 +85,7 @@ func Start(ctx context.Context, c Config) (*Gossip, error) {
 	g.sessions = &sessions{
 		id: g.id, view: g.view, dial: t.DialTimeout,
 		refused: g.refuse, lost: c.Observer.SessionLost,
-		open: map[string]*session{}, dialing: map[string]bool{},
+		open: map[string]*session{}, dialing: map[string]uint64{},
 	}
 	t.start(
 		func(conn net.Conn) { g.sessions.accept(g.closing, conn) },

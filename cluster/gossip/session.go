@@ -2,8 +2,10 @@ package gossip
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -19,7 +21,7 @@ type sessions struct {
 
 	mu      sync.Mutex
 	open    map[string]*session
-	dialing map[string]bool
+	dialing map[string]uint64 // the life of each that is being dialled
 	wg      sync.WaitGroup
 }
 
@@ -39,8 +41,9 @@ const (
 )
 
 // checkPauses are the pauses between the dials that follow the end of a session.
-// A process that dies may close its session a moment before its port.
-var checkPauses = []time.Duration{0, 5 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond}
+// A process that dies may close its session a moment before its port, and a busy
+// machine makes that moment long.
+var checkPauses = []time.Duration{0, 5 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond}
 
 // run opens sessions until ctx ends, and then closes them.
 func (s *sessions) run(ctx context.Context) {
@@ -74,10 +77,14 @@ func (s *sessions) run(ctx context.Context) {
 func (s *sessions) reach(ctx context.Context, m Member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if x := s.open[m.Name]; x != nil && x.instance == m.Meta.Instance || s.dialing[m.Name] || len(s.dialing) >= maxSessions {
+	if x := s.open[m.Name]; x != nil && x.instance == m.Meta.Instance {
 		return
 	}
-	s.dialing[m.Name] = true
+	// That a life which has ended didn't answer says nothing of the next one.
+	if life, ok := s.dialing[m.Name]; ok && life == m.Meta.Instance || len(s.dialing) >= maxSessions {
+		return
+	}
+	s.dialing[m.Name] = m.Meta.Instance
 	s.wg.Go(func() {
 		if x := s.connect(ctx, m); x != nil {
 			s.hold(ctx, m.Name, x)
@@ -87,7 +94,9 @@ func (s *sessions) reach(ctx context.Context, m Member) {
 		// is not dialled at each change of the view.
 		pause(ctx, sessionPause/2)
 		s.mu.Lock()
-		delete(s.dialing, m.Name)
+		if s.dialing[m.Name] == m.Meta.Instance {
+			delete(s.dialing, m.Name)
+		}
 		s.mu.Unlock()
 	})
 }
@@ -176,7 +185,10 @@ func (s *sessions) check(ctx context.Context, name string, instance uint64) {
 		if dead = nobodyListens(err) && ctx.Err() == nil; dead {
 			s.view.refuse(name, instance)
 		}
-		break
+		// A process that dies may also reset what its machine has let in.
+		if dead || !errors.Is(err, syscall.ECONNRESET) {
+			break
+		}
 	}
 	s.lost(dead)
 }

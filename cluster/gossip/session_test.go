@@ -2,9 +2,11 @@ package gossip
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,4 +118,77 @@ func TestStrangers(t *testing.T) {
 		n2.keeps("n1 n2", time.Second)
 		n1.hasSessions(1)
 	})
+}
+
+// TestTheNextLifeIsDialledAtOnce: a server is dialled that has just ended, and comes
+// back before it would be dialled again.
+func TestTheNextLifeIsDialledAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dials := 0
+		s := &sessions{
+			id: identity{name: "n1", instance: 1}, view: newView("n1"), refused: func(*RefusedError) {}, lost: func(bool) {},
+			dial: func(string, time.Duration) (net.Conn, error) {
+				dials++
+				return nil, errors.New("connection refused")
+			},
+			open: map[string]*session{}, dialing: map[string]uint64{},
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); s.run(ctx) }()
+		for life := range 3 {
+			s.view.listed("n2", addr(2), Meta{Instance: uint64(life + 1)}, true)
+			synctest.Wait()
+			if dials != life+1 {
+				t.Errorf("life %d of the server: %d dials so far", life+1, dials)
+			}
+			s.view.listed("n2", addr(2), Meta{Instance: uint64(life + 1), REST: "127.0.0.1:8181"}, false)
+			synctest.Wait()
+			if dials != life+1 {
+				t.Errorf("the same life is dialled again at once")
+			}
+		}
+		cancel()
+		<-done
+	})
+}
+
+// TestAnEndIsLookedInto: what dials say while a process dies.
+func TestAnEndIsLookedInto(t *testing.T) {
+	reset, refused, timeout := error(syscall.ECONNRESET), error(syscall.ECONNREFUSED), error(syscall.ETIMEDOUT)
+	for name, c := range map[string]struct {
+		answers []error // nil: somebody listens, as after the last one
+		dead    bool
+	}{
+		"nobody listens":                         {[]error{refused}, true},
+		"the port is closed a moment later":      {[]error{nil, nil, refused}, true},
+		"the process ends while it is dialled":   {[]error{reset, nil, reset, refused}, true},
+		"the machine doesn't answer":             {[]error{timeout, refused}, false},
+		"only the session has ended":             {nil, false},
+		"the process is slow to close its ports": {[]error{nil, nil, nil, nil, nil, refused}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				v, dead := newView("n1"), false
+				v.listed("n2", addr(2), Meta{Instance: 7}, true)
+				s := &sessions{view: v, lost: func(is bool) { dead = is }, dial: func(string, time.Duration) (net.Conn, error) {
+					if len(c.answers) > 0 {
+						err := c.answers[0]
+						c.answers = c.answers[1:]
+						if err != nil {
+							return nil, &net.OpError{Op: "dial", Net: "tcp", Err: err}
+						}
+					}
+					a, b := memPipe("a", "b")
+					b.Close()
+					return a, nil
+				}}
+				s.check(t.Context(), "n2", 7)
+				m, _ := v.get("n2")
+				if dead != c.dead || (m.State == Failed) != c.dead {
+					t.Errorf("the process counts as dead: %t, and is %v", dead, m.State)
+				}
+			})
+		})
+	}
 }

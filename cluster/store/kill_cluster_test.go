@@ -54,7 +54,7 @@ func memberChild(dir, config string) int {
 	var work sync.WaitGroup
 	work.Go(func() {
 		for sleep(ctx, 10*time.Millisecond) {
-			if moved, _ := s.MoveLeader(ctx); moved {
+			if moved, _ := s.MoveLeader(ctx, func(string) bool { return true }); moved {
 				say("moved")
 				return
 			}
@@ -201,33 +201,36 @@ func TestTheSuccessorIsInSync(t *testing.T) {
 	voter := func(match uint64) tracker.Progress {
 		return tracker.Progress{Match: match, RecentActive: true, State: tracker.StateReplicate}
 	}
+	// Names are in the opposite order of the ids.
+	name := func(id uint64) string { return string(rune('z' - id)) }
+	fit := func(n string) bool { return n != name(7) }
 	quiet, probed, learner := voter(1000), voter(1000), voter(1000)
 	quiet.RecentActive, probed.State, learner.IsLearner = false, tracker.StateProbe, true
-	for name, c := range map[string]struct {
+	for what, c := range map[string]struct {
 		others map[uint64]tracker.Progress
 		want   uint64
 	}{
-		"the one that lags least": {map[uint64]tracker.Progress{2: voter(990), 3: voter(999)}, 3},
-		"either":                  {map[uint64]tracker.Progress{2: voter(999), 3: voter(999)}, 2},
+		"the last by name":        {map[uint64]tracker.Progress{2: voter(990), 3: voter(999)}, 2},
 		"one is not enough":       {map[uint64]tracker.Progress{2: voter(999)}, 0},
 		"one is silent":           {map[uint64]tracker.Progress{2: voter(999), 3: quiet}, 0},
 		"one is being looked for": {map[uint64]tracker.Progress{2: voter(999), 3: probed}, 0},
 		"one has no vote":         {map[uint64]tracker.Progress{2: voter(999), 3: learner}, 0},
+		"one is about to stop":    {map[uint64]tracker.Progress{2: voter(999), 7: voter(999)}, 0},
 		"one is far behind":       {map[uint64]tracker.Progress{2: voter(999), 3: voter(10)}, 0},
-		"five":                    {map[uint64]tracker.Progress{2: quiet, 3: voter(10), 4: voter(980), 5: voter(970)}, 4},
+		"five":                    {map[uint64]tracker.Progress{2: quiet, 3: voter(10), 4: voter(980), 5: voter(970), 6: voter(990)}, 4},
 	} {
 		st := raft.Status{Progress: c.others}
 		st.ID, st.RaftState = 1, raft.StateLeader
 		st.Progress[1] = voter(1000)
-		if to, ok := successor(st, 1); ok != (c.want != 0) || ok && to != c.want {
-			t.Errorf("%s: %d, %v", name, to, ok)
+		if to, ok := successor(st, 1, name, fit); ok != (c.want != 0) || ok && to != c.want {
+			t.Errorf("%s: %d, %v", what, to, ok)
 		}
-		if _, ok := successor(st, 9); ok {
-			t.Errorf("%s: another member's status was taken for one's own", name)
+		if _, ok := successor(st, 9, name, fit); ok {
+			t.Errorf("%s: another member's status was taken for one's own", what)
 		}
 		st.RaftState = raft.StateFollower
-		if _, ok := successor(st, 1); ok {
-			t.Errorf("%s: a follower moves the leader", name)
+		if _, ok := successor(st, 1, name, fit); ok {
+			t.Errorf("%s: a follower moves the leader", what)
 		}
 	}
 }

@@ -4,43 +4,19 @@ import (
 	"context"
 	"expvar"
 	"fmt"
-	"time"
 
+	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/tracker"
 )
 
-// keepAwayEvery is how often KeepAway looks.
-const keepAwayEvery = 500 * time.Millisecond
-
 // inSync is by how many entries a member may lag to be worth leading.
 const inSync = 64
 
-// KeepAway keeps etcd's leader off this server until ctx ends. The server that
-// leads kvnet calls it: when it dies, the store then goes on without an
-// election, and only kvnet's own leader is to be replaced. Nothing is moved
-// unless at least two other members are in sync; with fewer, the death of any
-// costs the quorum anyway.
-func (s *Store) KeepAway(ctx context.Context) {
-	if s.engine == nil {
-		return
-	}
-	ctx, cancel := s.during(ctx)
-	defer cancel()
-	for wait := keepAwayEvery; sleep(ctx, wait); {
-		_, err := s.MoveLeader(ctx)
-		wait = keepAwayEvery
-		if err != nil && ctx.Err() == nil {
-			// While a transfer is tried, writes wait: not again too soon.
-			wait = 20 * keepAwayEvery
-			s.log.Warn("could not move the store's leader to another member; trying again", "in", wait, "err", err)
-		}
-	}
-}
-
-// MoveLeader moves etcd's leader from this server to the member that lags least.
-// moved is false if it isn't here, or if fewer than two others are in sync.
-func (s *Store) MoveLeader(ctx context.Context) (moved bool, err error) {
+// MoveLeader moves etcd's leader from this server to another member, of those that
+// are fit and in sync the one with the last name: the first is the next to lead kvnet, and
+// then both would be in one place again. moved is false if it isn't here, or if fewer than two others are in sync.
+func (s *Store) MoveLeader(ctx context.Context, fit func(name string) bool) (moved bool, err error) {
 	if s.engine == nil {
 		return false, ErrNotEmbedded
 	}
@@ -48,7 +24,13 @@ func (s *Store) MoveLeader(ctx context.Context) (moved bool, err error) {
 	if server.Lead() != uint64(server.MemberID()) {
 		return false, nil
 	}
-	to, ok := successor(raftStatus(), uint64(server.MemberID()))
+	name := func(id uint64) string {
+		if m := server.Cluster().Member(types.ID(id)); m != nil {
+			return memberName(m.Name)
+		}
+		return ""
+	}
+	to, ok := successor(raftStatus(), uint64(server.MemberID()), name, fit)
 	if !ok {
 		return false, nil
 	}
@@ -73,21 +55,21 @@ func raftStatus() raft.Status {
 	return raft.Status{}
 }
 
-// successor picks the voter that lags least, if at least two are in sync.
-func successor(st raft.Status, self uint64) (to uint64, ok bool) {
+// successor picks the last by name of the voters that are fit and in sync, if there
+// are at least two of these.
+func successor(st raft.Status, self uint64, name func(id uint64) string, fit func(name string) bool) (to uint64, ok bool) {
 	if st.ID != self || st.RaftState != raft.StateLeader {
 		return 0, false
 	}
-	var best uint64
 	n := 0
 	last := st.Progress[self].Match
 	for id, p := range st.Progress {
-		if id == self || p.IsLearner || !p.RecentActive || p.State != tracker.StateReplicate || p.Match+inSync < last {
+		if id == self || p.IsLearner || !p.RecentActive || p.State != tracker.StateReplicate || p.Match+inSync < last || !fit(name(id)) {
 			continue
 		}
 		n++
-		if p.Match > best || p.Match == best && id < to {
-			best, to = p.Match, id
+		if to == 0 || name(id) > name(to) {
+			to = id
 		}
 	}
 	return to, n >= 2

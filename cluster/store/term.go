@@ -40,10 +40,7 @@ func (s *Store) TakeTermAfter(ctx context.Context, name, instance string, seen T
 
 func (s *Store) takeTerm(ctx context.Context, name, instance string, after *Term) (t Term, err error) {
 	doing := fmt.Sprintf("take a term for %q", name)
-	_, err = s.op(ctx, OpTerm, doing, func(ctx context.Context) (int64, error) {
-		if err := s.makeMeta(ctx, time.Now()); err != nil {
-			return 0, err
-		}
+	take := func(ctx context.Context) (int64, error) {
 		resp, err := s.client.Txn(ctx).Then(clientv3.OpGet(leaderKey), clientv3.OpGet(metaKey)).Commit()
 		if err != nil {
 			return 0, classify(err)
@@ -75,6 +72,17 @@ func (s *Store) takeTerm(ctx context.Context, name, instance string, after *Term
 		p.requireRevision(metaKey, kvs[0].ModRevision, conflict)
 		p.put(leaderKey, value)
 		return s.commit(ctx, p, leaderWrite)
+	}
+	_, err = s.op(ctx, OpTerm, doing, func(ctx context.Context) (int64, error) {
+		rev, err := take(ctx)
+		if !errors.Is(err, errNoMeta) {
+			return rev, err
+		}
+		// The store is new. Asking for that first would cost each take-over a read.
+		if err := s.makeMeta(ctx, time.Now()); err != nil {
+			return 0, err
+		}
+		return take(ctx)
 	})
 	if err != nil {
 		return Term{}, err

@@ -45,7 +45,7 @@ func (s *server) work(ctx context.Context, t store.Term) error {
 	g.Go(func() error { return counters.Run(ctx) })
 	g.Go(func() error { return s.watchStale(ctx, t) })
 	g.Go(func() error { return s.watchReach(ctx, t) })
-	g.Go(func() error { s.store.KeepAway(ctx); return nil })
+	g.Go(func() error { s.store.KeepAway(ctx, s.present); return nil })
 	s.askMaster(t)
 	err := g.Wait()
 	s.askSlave(t, true)

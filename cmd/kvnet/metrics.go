@@ -41,7 +41,7 @@ var (
 	tlsDesc      = prometheus.NewDesc("kvnet_openflow_tls_failures_total", "Connections over TLS that ended before the switch had shown a certificate that is accepted.", nil, nil)
 	storedDesc   = prometheus.NewDesc("kvnet_cluster_term", "Newest term that this server has read from the store.", nil, nil)
 	quorumDesc   = prometheus.NewDesc("kvnet_store_quorum", "1 if the embedded store has a quorum, as far as this server knows.", nil, nil)
-	engineDesc   = prometheus.NewDesc("kvnet_store_leading", "1 if the leader of the embedded store's own members is on this server.", nil, nil)
+	storeLeads   = prometheus.NewDesc("kvnet_store_leads", "1 if the embedded store's own leader runs here.", nil, nil)
 	votersDesc   = prometheus.NewDesc("kvnet_store_voters", "Members of the embedded store that have a vote.", nil, nil)
 	termDesc     = prometheus.NewDesc("kvnet_term", "Term under which this server leads.", nil, nil)
 )
@@ -51,7 +51,7 @@ type collector struct{ s *server }
 
 // Describe implements prometheus.Collector.
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{revisionDesc, usedDesc, quotaDesc, freeDesc, watchesDesc, badDesc, leadingDesc, termDesc, storedDesc, quorumDesc, engineDesc, votersDesc, lagDesc, delayDesc, switchesDesc, tlsDesc} {
+	for _, d := range []*prometheus.Desc{revisionDesc, usedDesc, quotaDesc, freeDesc, watchesDesc, badDesc, leadingDesc, termDesc, storedDesc, quorumDesc, storeLeads, votersDesc, lagDesc, delayDesc, switchesDesc, tlsDesc} {
 		ch <- d
 	}
 	(*reconcile.Engine)(nil).Describe(ch)
@@ -80,22 +80,22 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	term, _ := opened.Leader()
 	gauge(storedDesc, float64(term.Term))
 	if h, ok := opened.Health(); ok {
-		gauge(quorumDesc, oneIf(h.Quorum))
-		gauge(engineDesc, oneIf(h.Leads))
+		gauge(quorumDesc, yes(h.Quorum))
+		gauge(storeLeads, yes(h.Leads))
 		gauge(votersDesc, float64(h.Voters))
 	}
 	l := c.s.leading.Load()
+	gauge(leadingDesc, yes(l != nil))
 	if l == nil {
-		gauge(leadingDesc, 0)
 		return
 	}
-	gauge(leadingDesc, 1)
 	gauge(termDesc, float64(l.term.Term))
 	l.engine.Collect(ch)
 }
 
-func oneIf(b bool) float64 {
-	if b {
+// yes is a fact as a number.
+func yes(is bool) float64 {
+	if is {
 		return 1
 	}
 	return 0

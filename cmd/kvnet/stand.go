@@ -174,6 +174,15 @@ func (s *server) successors() []string {
 	return append(sure, rest...)
 }
 
+// present tells whether the gossip counts a server as alive. One that stops takes its
+// leave before its store does.
+func (s *server) present(name string) bool {
+	g := s.gossip.Load()
+	return g == nil || slices.ContainsFunc(g.Members(), func(m gossip.Member) bool {
+		return m.Name == name && m.State == gossip.Alive
+	})
+}
+
 // takeOverRequest asks a server to lead in place of the sender.
 type takeOverRequest struct {
 	// Generation is that of the sender's term.

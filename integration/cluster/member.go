@@ -48,6 +48,18 @@ func (m *Member) end() error {
 	return errors.Join(append(errs, m.CheckLog())...)
 }
 
+// StoreLeads tells whether the leader of the store's engine runs in this member.
+func (m *Member) StoreLeads(ctx context.Context) (bool, error) {
+	v, ok, err := m.Metric(ctx, "kvnet_store_leads")
+	if err == nil && !ok {
+		err = errors.New("it has no metric kvnet_store_leads")
+	}
+	if err != nil {
+		return false, fmt.Errorf("ask %s for the store's leader: %w", m.Name, err)
+	}
+	return v == 1, nil
+}
+
 // View is what a member says about a member.
 type View struct {
 	Name    string `json:"name"`

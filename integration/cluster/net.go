@@ -87,12 +87,18 @@ func (c *Cluster) Lose(ctx context.Context, m *Member, percent int) error {
 	return m.drop(ctx, "iifname", "eth0", "numgen", "random", "mod", "100", "<", fmt.Sprint(percent))
 }
 
+// Silence keeps in all that a member sends, so that others hear nothing of its end
+// either, as when its power fails. Filter has to come first, which takes its time.
+func (c *Cluster) Silence(ctx context.Context, m *Member) error {
+	return m.nft(ctx, "add", "rule", "inet", "faults", "out", "oifname", "eth0", "drop")
+}
+
 // Heal ends all cuts and losses.
 func (c *Cluster) Heal(ctx context.Context) error {
 	var errs []error
 	for _, m := range c.Members {
 		if m.filtered {
-			errs = append(errs, m.nft(ctx, "flush", "chain", "inet", "faults", "in"))
+			errs = append(errs, m.nft(ctx, "flush", "table", "inet", "faults"))
 		}
 	}
 	return errors.Join(errs...)
@@ -100,16 +106,26 @@ func (c *Cluster) Heal(ctx context.Context) error {
 
 // drop adds a rule to what the member's machine takes in.
 func (m *Member) drop(ctx context.Context, match ...string) error {
-	if !m.filtered {
-		if err := errors.Join(
-			m.nft(ctx, "add", "table", "inet", "faults"),
-			m.nft(ctx, "add", "chain", "inet", "faults", "in", "{ type filter hook input priority 0 ; }"),
-		); err != nil {
-			return err
-		}
-		m.filtered = true
+	if err := m.Filter(ctx); err != nil {
+		return err
 	}
 	return m.nft(ctx, append(append([]string{"add", "rule", "inet", "faults", "in"}, match...), "drop")...)
+}
+
+// Filter prepares the member's machine for cuts.
+func (m *Member) Filter(ctx context.Context) error {
+	if m.filtered {
+		return nil
+	}
+	if err := errors.Join(
+		m.nft(ctx, "add", "table", "inet", "faults"),
+		m.nft(ctx, "add", "chain", "inet", "faults", "in", "{ type filter hook input priority 0 ; }"),
+		m.nft(ctx, "add", "chain", "inet", "faults", "out", "{ type filter hook output priority 0 ; }"),
+	); err != nil {
+		return err
+	}
+	m.filtered = true
+	return nil
 }
 
 func (m *Member) nft(ctx context.Context, args ...string) error {

@@ -32,6 +32,12 @@ func (s *script) master(m *Member, generation uint64) {
 	s.add(m, relay.ToServer, relay.RoleReply, 1, body...)
 }
 
+func (s *script) equal(m *Member) {
+	body := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, roleEqual<<32), 0)
+	s.add(m, relay.ToSwitch, relay.RoleRequest, 1, body...)
+	s.add(m, relay.ToServer, relay.RoleReply, 1, body...)
+}
+
 func (s *script) bundle(m *Member, xid, id uint32, request uint16) {
 	body := binary.BigEndian.AppendUint32(nil, 0x4f4e4600)
 	body = binary.BigEndian.AppendUint32(body, 2300)
@@ -83,6 +89,30 @@ func TestVerdict(t *testing.T) {
 			s.bundle(one, 7, 3, relay.BundleOpen)
 			s.inBundle(one, 8, 3)
 			s.bundle(one, 9, 3, relay.BundleCommit)
+		}, 1, 0, 1},
+		"a bundle of before is committed when another is MASTER": {func(s *script) {
+			s.master(one, 5)
+			s.bundle(one, 7, 3, relay.BundleOpen)
+			s.inBundle(one, 8, 3)
+			s.master(two, 6)
+			s.bundle(one, 9, 3, relay.BundleCommit)
+		}, 1, 0, 1},
+		"an error on an earlier connection says nothing about the present one": {func(s *script) {
+			s.master(one, 5)
+			s.add(one, relay.ToServer, relay.Error, 7, 0, 1, 0, 10)
+			s.add(one, relay.ToServer, relay.Hello, 1)
+			s.master(two, 6)
+			s.add(one, relay.ToSwitch, relay.FlowMod, 7)
+		}, 1, 0, 1},
+		"the last of servers without generations writes": {func(s *script) {
+			s.equal(one)
+			s.equal(two)
+			s.add(two, relay.ToSwitch, relay.FlowMod, 7)
+		}, 1, 0, 0},
+		"another server without generations writes": {func(s *script) {
+			s.equal(one)
+			s.equal(two)
+			s.add(one, relay.ToSwitch, relay.FlowMod, 7)
 		}, 1, 0, 1},
 		"a bundle that is never committed": {func(s *script) {
 			s.master(one, 5)

@@ -7,6 +7,8 @@ var faults = []fault{
 	{name: "leader killed during writes", inject: killDuringWrites},
 	{name: "leader killed right after a write", inject: killAfterWrite},
 	{name: "leader paused for 30 s", inject: pauseLeader},
+	{name: "leader paused during a write", inject: pauseDuringWrite},
+	{name: "the same without generation ids", own: true, inject: pauseWithoutGenerations},
 	{name: "leader stopped", inject: stopLeader},
 	{name: "leader alone", inject: leaderAlone},
 	{name: "all servers killed", inject: killAll},

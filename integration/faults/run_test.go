@@ -31,7 +31,7 @@ const soon = 30 * time.Second
 // fault is one case.
 type fault struct {
 	name string
-	// own: the case makes its own cluster, with newWorld.
+	// own: the case makes its own cluster, with started, and judges by itself.
 	own bool
 	// loses: packets may get lost, because a switch that forwards them is part of
 	// the fault. Otherwise none may.
@@ -48,6 +48,8 @@ type field struct {
 	leader *cluster.Member
 	mark   cluster.Mark
 	notes  []string
+	// verdict is that of a case with a cluster of its own; nil: it has none.
+	verdict *cluster.Verdict
 }
 
 // note adds to what the table says about the case.
@@ -69,19 +71,19 @@ func (f *field) newLeader() (*cluster.Member, error) {
 // shared is the world that cases share as long as all goes well.
 type shared struct{ world *cluster.World }
 
-func newWorld(ctx context.Context, small bool) (*cluster.World, error) {
+// started is a world in which a cluster of the shipped servers does its work.
+func started(ctx context.Context, n int, small bool) (w *cluster.World, err error) {
 	binary, err := server.Binary()
 	if err != nil {
 		return nil, err
 	}
-	return cluster.NewWorld(ctx, cluster.Config{
-		Binary: binary, SmallDisks: small, AuditInterval: 2 * time.Second, FullAuditInterval: 5 * time.Second,
-	})
+	return startedWith(ctx, binary, n, small)
 }
 
-// started is a world in which a cluster does its work.
-func started(ctx context.Context, n int, small bool) (w *cluster.World, err error) {
-	if w, err = newWorld(ctx, small); err != nil {
+func startedWith(ctx context.Context, binary string, n int, small bool) (w *cluster.World, err error) {
+	if w, err = cluster.NewWorld(ctx, cluster.Config{
+		Binary: binary, SmallDisks: small, AuditInterval: 2 * time.Second, FullAuditInterval: 5 * time.Second,
+	}); err != nil {
 		return nil, err
 	}
 	if err = w.Found(ctx, n); err == nil {
@@ -103,7 +105,7 @@ func (s *shared) run(t *testing.T, c fault) (r row) {
 	if c.own {
 		f := &field{ctx: ctx}
 		r.err = c.inject(f)
-		r.notes, r.withoutTraffic = f.notes, true
+		r.notes, r.verdict, r.withoutTraffic = f.notes, f.verdict, true
 		return r
 	}
 	if s.world == nil {
@@ -156,7 +158,8 @@ func (s *shared) skeleton(ctx context.Context, c fault, r *row) {
 		err = f.recover(ctx)
 	}
 	r.loss, r.notes = traffic.Stop(), f.notes
-	r.verdict = f.Judge(f.mark)
+	verdict := f.Judge(f.mark)
+	r.verdict = &verdict
 	if r.err = err; err != nil {
 		return
 	}
@@ -221,15 +224,16 @@ func (f *field) compare(ctx context.Context, c fault, before cluster.Record, r *
 func (f *field) nodes() []string { return slices.Concat(f.Gateways, f.Workers) }
 
 // chosen are the cases that the flag names.
-func chosen(t *testing.T) []fault {
+func chosen[T any](t *testing.T, all []T, name func(T) string) []T {
+	t.Helper()
 	if *which == "all" {
-		return faults
+		return all
 	}
 	expression, err := regexp.Compile(*which)
 	if err != nil {
 		t.Fatalf("-faults: %v", err)
 	}
-	return slices.DeleteFunc(slices.Clone(faults), func(c fault) bool { return !expression.MatchString(c.name) })
+	return slices.DeleteFunc(slices.Clone(all), func(c T) bool { return !expression.MatchString(name(c)) })
 }
 
 // TestFaults injects the faults that -faults names and prints a table: packets
@@ -239,6 +243,10 @@ func TestFaults(t *testing.T) {
 	if *which == "" {
 		t.Skip("-faults names none")
 	}
+	cases := chosen(t, faults, func(c fault) string { return c.name })
+	if len(cases) == 0 {
+		t.Skip("-faults names none of them")
+	}
 	harness.NeedRoot(t)
 	var s shared
 	t.Cleanup(func() {
@@ -247,7 +255,7 @@ func TestFaults(t *testing.T) {
 		}
 	})
 	var rows []row
-	for _, c := range chosen(t) {
+	for _, c := range cases {
 		t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) {
 			r := s.run(t, c)
 			rows = append(rows, r)

@@ -13,7 +13,7 @@ type row struct {
 	name           string
 	loss           cluster.Loss
 	differ         int
-	verdict        cluster.Verdict
+	verdict        *cluster.Verdict // nil: nobody judged
 	notes          []string
 	took           time.Duration
 	err            error
@@ -26,12 +26,15 @@ func (r row) String() string {
 	if r.err != nil {
 		verdict = "FAILED"
 	}
-	notes := strings.Join(r.notes, "; ")
-	if r.withoutTraffic {
-		return fmt.Sprintf("%-34s %-7s %5s %8s %6s %7s %7s %6s  %s", r.name, verdict, "-", "-", "-", "-", "-", r.took.Round(time.Second), notes)
+	lost, gap, differ, writers, refused := "-", "-", "-", "-", "-"
+	if !r.withoutTraffic {
+		lost, gap, differ = fmt.Sprint(r.loss.Lost), fmt.Sprint(r.loss.LongestGap.Round(time.Millisecond)), fmt.Sprint(r.differ)
 	}
-	return fmt.Sprintf("%-34s %-7s %5d %8s %6d %7d %7d %6s  %s", r.name, verdict, r.loss.Lost, r.loss.LongestGap.Round(time.Millisecond),
-		r.differ, r.verdict.Writers(), r.verdict.Refused, r.took.Round(time.Second), notes)
+	if r.verdict != nil {
+		writers, refused = fmt.Sprint(r.verdict.Writers()), fmt.Sprint(r.verdict.Refused)
+	}
+	return fmt.Sprintf("%-34s %-7s %5s %8s %6s %7s %7s %6s  %s", r.name, verdict, lost, gap, differ, writers, refused,
+		r.took.Round(time.Second), strings.Join(r.notes, "; "))
 }
 
 func table(rows []row) string {

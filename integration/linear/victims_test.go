@@ -22,7 +22,7 @@ func (t *trouble) some(ctx context.Context, n int) []*cluster.Member {
 	who := neither
 	switch d := t.random.IntN(5); {
 	case d < 2:
-		who = t.first(ctx, all, "kvnet_store_leading", storesLeader)
+		who = t.first(ctx, all, "kvnet_store_leads", storesLeader)
 	case d < 4:
 		who = t.first(ctx, all, "kvnet_leading", theLeader)
 	}

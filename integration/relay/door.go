@@ -21,6 +21,7 @@ type door struct {
 	links  map[*link]struct{}
 	closed bool
 	last   func(Frame) bool // which frame cuts the connection; nil: none
+	ice    func(Frame) bool // which frame freezes the connection; nil: none
 }
 
 // link is one connection of the switch.
@@ -128,6 +129,9 @@ func (d *door) waitOpen(l *link, fromSwitch *bufio.Reader) bool {
 func (d *door) pump(from *bufio.Reader, to net.Conn, direction Direction, l *link) {
 	for {
 		message, err := readFrame(from)
+		if err == nil {
+			d.freezeAt(newFrame(d.name, direction, message))
+		}
 		if !d.waitFlow(l) {
 			return
 		}
@@ -165,6 +169,22 @@ func (d *door) isLast(f Frame) bool {
 	}
 	d.last = nil
 	return true
+}
+
+func (d *door) freezeWhen(match func(Frame) bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ice = match
+}
+
+func (d *door) freezeAt(f Frame) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ice == nil || !d.ice(f) {
+		return
+	}
+	d.ice = nil
+	d.freezeLocked()
 }
 
 func (d *door) waitFlow(l *link) bool {
@@ -213,6 +233,10 @@ func (d *door) admit() {
 func (d *door) freeze() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.freezeLocked()
+}
+
+func (d *door) freezeLocked() {
 	if isClosed(d.flow) {
 		d.flow = make(chan struct{})
 	}

@@ -77,6 +77,13 @@ type Frame struct {
 	Bytes     []byte
 }
 
+// newFrame is a message that goes by now.
+func newFrame(switchName string, d Direction, message []byte) Frame {
+	f := Frame{Time: time.Now(), Switch: switchName, Direction: d, Bytes: message}
+	f.Type, f.BundleAdd = classify(message)
+	return f
+}
+
 // Writes tells whether the frame changes a switch's rules or groups when it takes
 // effect: by itself or as a part of a bundle.
 func (f Frame) Writes() bool {

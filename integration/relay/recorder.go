@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 )
 
 // Recorder keeps what went through a relay.
@@ -75,8 +74,7 @@ func Describe(frames []Frame) string {
 }
 
 func (r *Recorder) record(switchName string, d Direction, message []byte) Frame {
-	f := Frame{Time: time.Now(), Switch: switchName, Direction: d, Bytes: message}
-	f.Type, f.BundleAdd = classify(message)
+	f := newFrame(switchName, d, message)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.frames = append(r.frames, f)

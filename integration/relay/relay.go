@@ -91,6 +91,13 @@ func (r *Relay) CutWhen(switchName string, match func(Frame) bool) {
 // Without names it means all.
 func (r *Relay) Freeze(switches ...string) { r.forEach((*door).freeze, switches) }
 
+// FreezeWhen freezes a switch's connection as soon as a frame comes by that match
+// accepts, once. The frame and all that follows wait for Thaw, and are recorded when
+// they pass.
+func (r *Relay) FreezeWhen(switchName string, match func(Frame) bool) {
+	r.pick([]string{switchName})[0].freezeWhen(match)
+}
+
 // Thaw lets frozen connections go on. Without names it means all.
 func (r *Relay) Thaw(switches ...string) { r.forEach((*door).thaw, switches) }
 

@@ -300,3 +300,29 @@ func TestCutWhen(t *testing.T) {
 	write(t, s.next(t), second)
 	expect(t, sw, second)
 }
+
+func TestFreezeWhen(t *testing.T) {
+	r, s, at := start(t, "a")
+	first, second := message(relay.FlowMod, 1), message(relay.FlowMod, 2)
+	frozen := make(chan struct{})
+	r.FreezeWhen("a", func(f relay.Frame) bool {
+		if !bytes.Equal(f.Bytes, second) {
+			return false
+		}
+		close(frozen)
+		return true
+	})
+	sw := dial(t, at["a"])
+	write(t, s.next(t), append(append([]byte(nil), first...), second...))
+	expect(t, sw, first)
+	<-frozen
+	expectSilence(t, sw)
+	if n := r.Count(0, "a", relay.ToSwitch).FlowMods; n != 1 {
+		t.Errorf("%d messages are recorded while the second is kept, want 1", n)
+	}
+	r.Thaw("a")
+	expect(t, sw, second)
+	if n := r.Count(0, "a", relay.ToSwitch).FlowMods; n != 2 {
+		t.Errorf("%d messages are recorded, want 2", n)
+	}
+}

@@ -12,14 +12,35 @@ import (
 	"time"
 )
 
-// binaryVariable names the environment variable that holds the path of a binary
-// to test instead of one built here.
-const binaryVariable = "KVNET_BINARY"
+// The environment variables that hold the path of a binary to test instead of one
+// built here.
+const (
+	binaryVariable       = "KVNET_BINARY"
+	noGenerationVariable = "KVNET_NOGENERATION_BINARY"
+	togetherVariable     = "KVNET_TOGETHER_BINARY"
+)
 
 // Binary is the path of a kvnet binary of this source tree. It is built once in a
 // process, with the race detector if the test has it.
 var Binary = sync.OnceValues(func() (string, error) {
-	if path := os.Getenv(binaryVariable); path != "" {
+	return binary(binaryVariable, "kvnet")
+})
+
+// NoGenerationBinary is Binary of a server that sends no generation ids to switches,
+// for a test of what they are for.
+var NoGenerationBinary = sync.OnceValues(func() (string, error) {
+	return binary(noGenerationVariable, "kvnet-nogeneration", "-tags", "kvnet_nogeneration")
+})
+
+// TogetherBinary is Binary of a server that has the leader of the store's engine
+// where kvnet's leader is, for figures of a fail-over of both.
+var TogetherBinary = sync.OnceValues(func() (string, error) {
+	return binary(togetherVariable, "kvnet-together", "-tags", "kvnet_together")
+})
+
+// binary is what the environment variable names, or is built now.
+func binary(variable, name string, flags ...string) (string, error) {
+	if path := os.Getenv(variable); path != "" {
 		return path, nil
 	}
 	root, err := moduleRoot()
@@ -27,10 +48,11 @@ var Binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	// The flags are those of "go test", so that both share what is compiled.
-	args := []string{"build"}
-	name := "kvnet-test"
+	args := append([]string{"build"}, flags...)
 	if raceDetector {
-		args, name = append(args, "-race"), "kvnet-race"
+		args, name = append(args, "-race"), name+"-race"
+	} else {
+		name += "-test"
 	}
 	dir := filepath.Join(root, "bin")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -52,7 +74,7 @@ var Binary = sync.OnceValues(func() (string, error) {
 		return "", fmt.Errorf("name the binary: %w", err)
 	}
 	return path, nil
-})
+}
 
 func moduleRoot() (string, error) {
 	out, err := exec.Command("go", "env", "GOMOD").Output()

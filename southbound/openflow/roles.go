@@ -68,11 +68,7 @@ func (s *Session) requestRole() {
 		return
 	}
 	r.wanted, r.xid, r.asked, r.probe = *want, s.calls.newXID(), time.Now(), 0
-	role := wire.RoleSlave
-	if want.Master {
-		role = wire.RoleMaster
-	}
-	s.sendRole(roleRequest(r.xid, role, want.Generation))
+	s.sendRole(want.request(r.xid))
 }
 
 // roleReply takes in an answer to a role request. The answer to a request that a
@@ -89,8 +85,8 @@ func (s *Session) roleReply(xid uint32, reply wire.RoleReply) error {
 		s.cfg.Events.Stale(s, reply.Generation)
 		return nil
 	}
-	r.role, r.generation = reply.ModelRole(), reply.Generation
-	newest, wanted, master := xid == r.xid, r.wanted, r.master()
+	r.take(reply)
+	newest, wanted, role, master := xid == r.xid, r.wanted, r.role, r.master()
 	if newest {
 		r.asked = time.Time{}
 	}
@@ -98,7 +94,7 @@ func (s *Session) roleReply(xid uint32, reply wire.RoleReply) error {
 	switch {
 	case !newest:
 		return nil
-	case wanted.Master && !master, !wanted.Master && reply.Role != wire.RoleSlave:
+	case wanted.Master && !master, !wanted.Master && role != model.RoleSlave:
 		return fmt.Errorf("the switch answered a role request (%+v) with role %d, generation %d", wanted, reply.Role, reply.Generation)
 	}
 	s.announce("")
