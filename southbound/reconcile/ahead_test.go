@@ -35,10 +35,7 @@ func TestAChangeThatIsSentWhileItIsEncodedIsOneBundle(t *testing.T) {
 }
 
 func TestRefusalLateInALargeBundleLeavesNothingOfIt(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.RefusedBackoff = time.Hour })
-	s := oftest.New(1)
-	s.Refuse(full)
-	w.connect(s)
+	w, s := refusing(t)
 	w.want("z", rule(t, 1, drop1))
 	w.settled()
 	w.want("a", rulesOf(t, 40, 5*portion)...) // one of them has priority 666
@@ -136,10 +133,7 @@ func TestLeadLostDuringAPlanOfWhichAPartHasLeft(t *testing.T) {
 
 // The switch refuses a bundle while the next one is on its way to it.
 func TestRefusedBundleLeavesNothingOfTheNextOneBehind(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.RefusedBackoff = time.Hour })
-	s := oftest.New(1)
-	s.Refuse(full)
-	w.connect(s)
+	w, s := refusing(t)
 	w.want("z", rule(t, 1, drop1))
 	w.settled()
 	bad := rulesOf(t, 40, maxBundle) // one of them has priority 666

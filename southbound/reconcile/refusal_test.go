@@ -23,6 +23,16 @@ func full(m oftest.Mod) *oftest.Refusal {
 	return nil
 }
 
+// refusing is a world with a switch that has no room for some rules. An owner that
+// was refused is not tried again.
+func refusing(t *testing.T) (*world, *oftest.Switch) {
+	t.Helper()
+	w := newWorld(t, func(c *Config) { c.RefusedBackoff = time.Hour })
+	s := oftest.New(1)
+	s.Refuse(full)
+	return w, w.connect(s)
+}
+
 func (w *world) refused(name string) {
 	w.t.Helper()
 	until(w.t, "the refusal of "+name, func() bool {
@@ -36,10 +46,7 @@ func (w *world) refused(name string) {
 }
 
 func TestOldRulesOfARefusedOwnerOutliveAConnection(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.RefusedBackoff = time.Hour })
-	s := oftest.New(1)
-	s.Refuse(full)
-	w.connect(s)
+	w, s := refusing(t)
 	w.want("a", rule(t, 1, drop1))
 	holds(t, s, drop1)
 	w.want("a", rule(t, 1, tooMuch))
@@ -53,10 +60,7 @@ func TestOldRulesOfARefusedOwnerOutliveAConnection(t *testing.T) {
 }
 
 func TestOldGroupOfARefusedOwnerOutlivesAConnection(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.RefusedBackoff = time.Hour })
-	s := oftest.New(1)
-	s.Refuse(full)
-	w.connect(s)
+	w, s := refusing(t)
 	uses := fmt.Sprintf("table=32,priority=9,ip,actions=group:%d", flow.GroupIDMin+1)
 	w.wantSet("a", flow.Set{Groups: []flow.Group{{Switch: 1, ID: flow.GroupIDMin + 1, Type: flow.GroupSelect}}, Rules: []flow.Rule{rule(t, 1, uses)}})
 	w.settled()
