@@ -256,35 +256,15 @@ func three(t *testing.T) ([]*process, []string) {
 	return servers, args
 }
 
-func TestThreeServersAreOne(t *testing.T) {
-	servers, args := three(t)
-	leader := agreed(t, servers, 3, "")
-	var ids []string
+// passOn has all servers write, kills the leader, starts it again and stops the next
+// one. It returns that one, the leader of the rest, and what was written.
+func passOn(t *testing.T, servers []*process, args []string, leader *process) (stopped, last *process, ids []string) {
+	t.Helper()
 	for _, p := range servers {
 		ids = append(ids, "net-"+p.name)
 		p.write("net-" + p.name)
 		for _, q := range servers {
 			q.sees(ids...)
-		}
-	}
-
-	// What only the leader knows or can do the others leave to it.
-	for _, p := range servers {
-		flows, _, flowsText := p.get("/kvnet/v1/flows")
-		adopt, adoptText := call(t, p.config, http.MethodPost, "/kvnet/v1/adopt", `{"cookie":"0x00b5000000000000/0xffff000000000000","dryRun":true}`)
-		if p == leader {
-			if flows != http.StatusOK || adopt != http.StatusOK {
-				t.Errorf("the leader: flows %d %s, adoption %d %s", flows, flowsText, adopt, adoptText)
-			}
-			continue
-		}
-		for what, got := range map[string]struct {
-			code int
-			text string
-		}{"flows": {flows, flowsText}, "adoption": {adopt, adoptText}} {
-			if got.code != http.StatusServiceUnavailable || !strings.Contains(got.text, leader.restListen) {
-				t.Errorf("%s by %s: %d %s", what, p.name, got.code, got.text)
-			}
 		}
 	}
 
@@ -312,11 +292,38 @@ func TestThreeServersAreOne(t *testing.T) {
 	if !strings.Contains(next.log.String(), "another server leads from now on") {
 		t.Error("the lead was not handed over")
 	}
-	last := agreed(t, without(servers, next), 3, next.name)
+	last = agreed(t, without(servers, next), 3, next.name)
 	last.sees(ids...)
+	return next, last, ids
+}
+
+func TestThreeServersAreOne(t *testing.T) {
+	servers, args := three(t)
+	leader := agreed(t, servers, 3, "")
+	// What only the leader knows or can do the others leave to it.
+	for _, p := range servers {
+		flows, _, flowsText := p.get("/kvnet/v1/flows")
+		adopt, adoptText := call(t, p.config, http.MethodPost, "/kvnet/v1/adopt", `{"cookie":"0x00b5000000000000/0xffff000000000000","dryRun":true}`)
+		if p == leader {
+			if flows != http.StatusOK || adopt != http.StatusOK {
+				t.Errorf("the leader: flows %d %s, adoption %d %s", flows, flowsText, adopt, adoptText)
+			}
+			continue
+		}
+		for what, got := range map[string]struct {
+			code int
+			text string
+		}{"flows": {flows, flowsText}, "adoption": {adopt, adoptText}} {
+			if got.code != http.StatusServiceUnavailable || !strings.Contains(got.text, leader.restListen) {
+				t.Errorf("%s by %s: %d %s", what, p.name, got.code, got.text)
+			}
+		}
+	}
+
+	stopped, last, ids := passOn(t, servers, args, leader)
 
 	// Without a quorum there are no consistent reads and no writes, but reads.
-	other := without(without(servers, next), last)[0]
+	other := without(without(servers, stopped), last)[0]
 	_ = last.end(syscall.SIGKILL)
 	if code, _, body := other.get("/onos/kubevirtnetworking/network?consistent=true"); code != http.StatusServiceUnavailable {
 		t.Errorf("consistent read without a quorum: %d %s", code, body)
