@@ -29,6 +29,7 @@ type Gossip struct {
 	seeds    []string // remembered from earlier lives
 
 	gossipInterval time.Duration
+	publishing     chan struct{} // full while the others are told of this server
 
 	closing context.Context
 	stop    context.CancelCauseFunc
@@ -54,6 +55,8 @@ func Start(ctx context.Context, c Config) (*Gossip, error) {
 		notices: make(chan notice, 64),
 		closed:  make(chan struct{}),
 		own:     c.Meta,
+
+		publishing: make(chan struct{}, 1),
 	}
 	var instance [8]byte
 	_, _ = rand.Read(instance[:]) // never fails

@@ -76,6 +76,17 @@ func (g *Gossip) publish() bool {
 		m, _ := g.view.get(g.c.Name)
 		return m.Meta == g.meta()
 	}
+	if told() {
+		return true
+	}
+	// Memberlist reads what it knows of this server without a lock when it is asked
+	// to tell of it, so it is asked by one goroutine at a time.
+	select {
+	case g.publishing <- struct{}{}:
+		defer func() { <-g.publishing }()
+	case <-g.closing.Done():
+		return false
+	}
 	if !told() {
 		// A timeout means only that the news is still on its way.
 		_ = g.ml.UpdateNode(4 * g.gossipInterval)
