@@ -30,7 +30,7 @@ func serverCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "server",
 		Short: "Run the server: REST, store and the southbound to the switches",
-		Args:  cobra.NoArgs,
+		Args:  arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.load(cmd); err != nil {
 				return err
