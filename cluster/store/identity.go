@@ -134,6 +134,10 @@ func identify(c Config) (Identity, error) {
 	case known && c.Cluster.ID != "" && c.Cluster.ID != stored.Cluster.ID && data:
 		return Identity{}, fmt.Errorf("%w: the data is of cluster %s, not of %s", ErrOtherCluster, stored.Cluster.ID, c.Cluster.ID)
 	case known && (data || c.Cluster.ID == ""):
+		if stored.Name != "" && stored.Name != c.Name {
+			c.Logger.Warn("this server had another name when it was started last on this data; to the others it has that name no more",
+				"name", c.Name, "before", stored.Name)
+		}
 		return stored, nil
 	}
 	id := Identity{Name: c.Name, Cluster: c.Cluster}

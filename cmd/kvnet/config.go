@@ -6,12 +6,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"gopkg.in/yaml.v3"
+
+	"kvnet/cluster/gossip"
 )
 
 // config are the settings of `kvnet server`. Every flag can also stand in the
@@ -100,7 +101,7 @@ func (c *config) load(cmd *cobra.Command) error {
 	f.Visit(func(fl *pflag.Flag) { given[fl.Name] = true })
 	var errs []error
 	f.VisitAll(func(fl *pflag.Flag) {
-		env := "KVNET_" + strings.ToUpper(strings.ReplaceAll(fl.Name, "-", "_"))
+		env := variable(fl)
 		if v, ok := os.LookupEnv(env); ok && !given[fl.Name] && fl.Name != "help" {
 			given[fl.Name] = true
 			errs = append(errs, set(fl, v, env))
@@ -158,9 +159,13 @@ func (c *config) check(f *pflag.FlagSet) error {
 			return misused("--%s: %q is no address of the form HOST:PORT: %w", a.flag, a.addr, err)
 		}
 	}
+	if err := gossip.CheckName(c.name); err != nil {
+		return misused("--name: %w", err)
+	}
+	if err := checkEnvironment(f, os.Environ()); err != nil {
+		return usageError{err}
+	}
 	switch {
-	case c.name == "" || strings.ContainsAny(c.name, "/\x00\n"):
-		return misused("--name: %q is no name for a server", c.name)
 	case c.auditInterval < 100*time.Millisecond || c.fullAuditInterval < 100*time.Millisecond:
 		return misused("--audit-interval and --full-audit-interval must be at least 100ms")
 	case c.gossipPreset != "lan" && c.gossipPreset != "rack":
