@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kvnet/cluster/gossip"
 	"kvnet/cluster/store"
 	"kvnet/northbound/rest"
 )
@@ -69,20 +71,35 @@ func membersCommand() *cobra.Command {
 		if err := c.ask(cmd.Context(), 10*time.Second, http.MethodGet, "/kvnet/v1/members", &answer); err != nil {
 			return fmt.Errorf("list the members: %w", err)
 		}
-		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-		_, _ = fmt.Fprintln(w, "NAME\tADDRESS\tSTATE\tROLE\tTERM\tLAG\tSWITCHES\tVERSION")
-		for _, m := range answer.Members {
-			role := "follower"
-			switch {
-			case m.Leader:
-				role = "leader"
-			case !m.Voter:
-				role = "no vote"
-			}
-			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", m.Name, m.Address, m.State, role, m.Term, m.Lag, m.Switches, m.Version)
-		}
-		return w.Flush()
+		return showMembers(cmd.OutOrStdout(), answer.Members)
 	})
+}
+
+// showMembers prints the members, with a dash for what is not known of one.
+func showMembers(out io.Writer, members []rest.Member) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "NAME\tADDRESS\tSTATE\tROLE\tTERM\tLAG\tSWITCHES\tVERSION")
+	for _, m := range members {
+		role := "follower"
+		switch {
+		case m.Leader:
+			role = "leader"
+		case !m.Voter:
+			role = "no vote"
+		case m.State != gossip.Alive.String():
+			role = "-"
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, m.Address, m.State, role,
+			known(m.Term), known(m.Lag), known(m.Switches), cmp.Or(m.Version, "-"))
+	}
+	return w.Flush()
+}
+
+func known[T any](v *T) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprint(*v)
 }
 
 func removeCommand() *cobra.Command {
