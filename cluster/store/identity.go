@@ -35,6 +35,9 @@ const identitySchema = 1
 // identityFile is the name of the file in the data directory.
 const identityFile = "cluster.json"
 
+// lockFile is the name of the file that its only user has locked.
+const lockFile = "lock"
+
 // ErrOtherCluster says that the data directory, or the store that was met, is
 // another cluster's.
 var ErrOtherCluster = errors.New("this is another cluster's")

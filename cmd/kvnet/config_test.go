@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,6 +59,20 @@ func TestAVariableThatNamesNoSettingIsRefused(t *testing.T) {
 	_, err := loaded(t)
 	if exitCode(err) != 2 || !strings.Contains(err.Error(), "KVNET_BOOTSTRAP_EXPEKT") || strings.Contains(err.Error(), "KVNET_PORT") {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestAKeyThatOthersCanReadIsWarnedOf(t *testing.T) {
+	key := file(t, "key")
+	for mode, warned := range map[os.FileMode]bool{0o600: false, 0o400: false, 0o640: true, 0o604: true} {
+		if err := os.Chmod(key, mode); err != nil {
+			t.Fatal(err)
+		}
+		var log strings.Builder
+		warnOfOpenKey(key, slog.New(slog.NewTextHandler(&log, nil)))
+		if got := strings.Contains(log.String(), "level=WARN") && strings.Contains(log.String(), key); got != warned {
+			t.Errorf("mode %v: %q", mode, log.String())
+		}
 	}
 }
 

@@ -115,12 +115,15 @@ func (n notLeader) Error() string { return string(n) }
 
 func (notLeader) Is(target error) bool { return target == store.ErrNotLeader }
 
-// ledElsewhere is an error that names the leader, or nil if no other server has
-// led.
+// ledElsewhere is an error that names the leader or says that nobody leads, or nil
+// if no other server has led.
 func (s *server) ledElsewhere() error {
 	st, g := s.opened.Load(), s.gossip.Load()
 	if st == nil || g == nil {
 		return nil
+	}
+	if why := s.trouble(); why != "" {
+		return notLeader("nobody leads at the moment: " + why)
 	}
 	t, _ := st.Leader()
 	if t.Name == "" || t.Name == s.c.name {

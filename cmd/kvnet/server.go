@@ -42,6 +42,7 @@ func serverCommand() *cobra.Command {
 			for _, name := range c.notYet(cmd.Flags()) {
 				log.Warn("setting has no effect yet: its part of kvnet does not exist in this version", "setting", name)
 			}
+			warnOfOpenKey(c.gossipKeyFile, log)
 			return run(cmd.Context(), c, log)
 		},
 	}
