@@ -28,7 +28,14 @@ type RefusedError struct {
 
 // Error says who is refused and why.
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("server %q at %s is refused: %s", e.Name, e.Address, e.Text)
+	who := "a server"
+	if e.Name != "" {
+		who = fmt.Sprintf("server %q", e.Name)
+	}
+	if e.Address != "" {
+		who += " at " + e.Address
+	}
+	return who + " is refused: " + e.Text
 }
 
 // applicant is a server that wants to be a member, as far as memberlist knows

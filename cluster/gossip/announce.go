@@ -99,11 +99,25 @@ func (g *Gossip) log(text string, args ...any) {
 // refuse notes a refusal.
 func (g *Gossip) refuse(r *RefusedError) {
 	g.c.Observer.Refused(r.Reason)
+	if r.Reason != SessionForged && r.Reason != TooManyStrangers { // of anybody
+		g.trouble.set(r.Error())
+	}
+	text := "a server is refused as a member"
+	if r.Reason == OtherKey {
+		text = "this server and another one refuse each other: their gossip keys differ"
+	}
+	var args []any
+	if r.Name != "" {
+		args = append(args, "name", r.Name)
+	}
+	if r.Address != "" {
+		args = append(args, "address", r.Address)
+	}
 	g.tell(notice{
 		level: slog.LevelWarn,
 		key:   string(r.Reason) + "\x00" + r.Name + "\x00" + host(r.Address),
-		text:  "a server is refused as a member",
-		args:  []any{"name", r.Name, "address", r.Address, "reason", r.Text},
+		text:  text,
+		args:  append(args, "reason", r.Text),
 	})
 }
 

@@ -126,15 +126,22 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// checkName refuses names that can't be sent or would garble a log.
-func checkName(name string) error {
+// CheckName refuses names that can't be sent or would garble a log.
+func CheckName(name string) error {
 	switch {
 	case name == "":
-		return errors.New("name: a server needs one")
+		return errors.New("a server needs one")
 	case len(name) > maxName:
-		return fmt.Errorf("name: it has %d bytes; at most %d are possible", len(name), maxName)
+		return fmt.Errorf("it has %d bytes; at most %d are possible", len(name), maxName)
 	case !printable(name) || strings.ContainsAny(name, "/"):
-		return fmt.Errorf("name: %q has characters that no server's name can have", name)
+		return fmt.Errorf("%q has characters that no server's name can have: all but / and control characters are possible", name)
+	}
+	return nil
+}
+
+func checkName(name string) error {
+	if err := CheckName(name); err != nil {
+		return fmt.Errorf("name: %w", err)
 	}
 	return nil
 }

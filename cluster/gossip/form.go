@@ -107,12 +107,14 @@ func (f *former) run(ctx context.Context) (Plan, error) {
 		if errors.Is(err, errDied) {
 			return Plan{}, err
 		}
+		level := slog.LevelWarn
+		if w := waiting(""); errors.As(err, &w) {
+			level = slog.LevelInfo
+		} else if err != nil {
+			f.g.trouble.set(err.Error())
+		}
 		if err != nil && ctx.Err() == nil && err.Error() != said {
 			said = err.Error()
-			level := slog.LevelWarn
-			if w := waiting(""); errors.As(err, &w) {
-				level = slog.LevelInfo
-			}
 			f.g.c.Logger.Log(ctx, level, "this server is in no cluster yet", "reason", said)
 		}
 		select {

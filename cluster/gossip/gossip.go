@@ -36,6 +36,7 @@ type Gossip struct {
 	wg      sync.WaitGroup
 	once    sync.Once
 	closed  chan struct{}
+	trouble trouble
 
 	mu   sync.Mutex
 	own  Meta

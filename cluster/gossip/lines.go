@@ -16,9 +16,9 @@ var telling = []struct {
 	reason Refusal // empty: no refusal
 	text   string
 }{
-	{"no installed keys could decrypt", OtherKey, "it has another gossip key"},
-	{"decrypt packet failed", OtherKey, "it has another gossip key, or none"},
-	{"encryption is configured but remote state is not encrypted", OtherKey, "it has no gossip key"},
+	{"no installed keys could decrypt", OtherKey, "its gossip key and this server's differ"},
+	{"decrypt packet failed", OtherKey, "its gossip key and this server's differ, or it has none"},
+	{"encryption is configured but remote state is not encrypted", OtherKey, "it has no gossip key and this server has one"},
 	{"remote state is encrypted and encryption is not configured", OtherKey, "it has a gossip key and this server has none"},
 	{"over tcp but udp probes failed", "", "a member is reached by TCP and not by UDP: is a firewall in the way?"},
 	{"handler queue full", "", "messages of the gossip are dropped: this server can't keep up"},

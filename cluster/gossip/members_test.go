@@ -210,7 +210,7 @@ func TestRefusals(t *testing.T) {
 		first, second func(c *Config)
 		says          string
 	}{
-		"another key":     {func(*Config) {}, func(c *Config) { c.Key = make([]byte, keySize) }, "another gossip key"},
+		"another key":     {func(*Config) {}, func(c *Config) { c.Key = make([]byte, keySize) }, "gossip key and this server's differ"},
 		"no key":          {func(*Config) {}, func(c *Config) { c.Key = nil }, "gossip key"},
 		"another cluster": {cluster("c1"), cluster("c2"), "belongs to the cluster"},
 		"the same name":   {func(*Config) {}, func(c *Config) { c.Name = "n1" }, "has the same name"},
@@ -219,10 +219,14 @@ func TestRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				n1, other := w.start(1, tt.first), w.start(2, join(1), tt.second)
-				n1.says("a server is refused", tt.says)
-				other.says("a server is refused", tt.says)
+				n1.says("refuse", tt.says)
+				other.says("refuse", tt.says)
 				n1.keeps("n1", 30*time.Second)
 				other.keeps(other.Name(), time.Second)
+				// The one that tries again and again knows why nothing comes of it.
+				if got := other.Trouble(); !strings.Contains(got, tt.says) || strings.Contains(got, `""`) {
+					t.Errorf("trouble %q", got)
+				}
 				if n := strings.Count(n1.logs.String(), "\n"); n > 6 {
 					t.Errorf("%d lines were logged in a minute:\n%s", n, n1.logs)
 				}

@@ -116,7 +116,7 @@ func TestSocketsRefused(t *testing.T) {
 		"has the same name":    func(c *Config) { c.Name = "n1" },
 	} {
 		s := real(t, "n2", joinAt(n1.Address()), change)
-		s.says("is refused", says)
+		s.says("refuse", says)
 		if v := s.view(); v != s.Name() {
 			t.Errorf("%s sees %q", s.Name(), v)
 		}

@@ -153,8 +153,9 @@ func TestABackupThatIsNotWholeIsRefused(t *testing.T) {
 		"changed header": flip(header - 3), "changed body": flip(len(b) / 2), "changed sum": flip(len(b) - 1),
 		"newer": newer,
 	} {
-		dir := t.TempDir()
+		dir, absent := t.TempDir(), filepath.Join(t.TempDir(), "new")
 		_, err := Restore(ctx(t), bytes.NewReader(bad), RestoreConfig{Dir: dir, Logger: testLog(t)})
+		_, _ = Restore(ctx(t), bytes.NewReader(bad), RestoreConfig{Dir: absent, Logger: testLog(t)})
 		want := ErrBadBackup
 		if name == "newer" {
 			want = ErrNewer
@@ -162,8 +163,11 @@ func TestABackupThatIsNotWholeIsRefused(t *testing.T) {
 		if !errors.Is(err, want) {
 			t.Errorf("%s: error %v", name, err)
 		}
-		if HasData(dir) || exists(filepath.Join(dir, identityFile)) || exists(staging(dir)) {
-			t.Errorf("%s: something was left in the directory", name)
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("%s: left in the directory: %v, %v", name, left, err)
+		}
+		if exists(absent) {
+			t.Errorf("%s: a directory was left", name)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 // lockDir makes this process the only user of the directory, until the file is
 // closed or the process ends in whatever way.
 func lockDir(dir string) (*os.File, error) {
-	path := filepath.Join(dir, "lock")
+	path := filepath.Join(dir, lockFile)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock the data directory: %w", err)

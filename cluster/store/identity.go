@@ -35,6 +35,9 @@ const identitySchema = 1
 // identityFile is the name of the file in the data directory.
 const identityFile = "cluster.json"
 
+// lockFile is the name of the file that its only user has locked.
+const lockFile = "lock"
+
 // ErrOtherCluster says that the data directory, or the store that was met, is
 // another cluster's.
 var ErrOtherCluster = errors.New("this is another cluster's")
@@ -134,6 +137,10 @@ func identify(c Config) (Identity, error) {
 	case known && c.Cluster.ID != "" && c.Cluster.ID != stored.Cluster.ID && data:
 		return Identity{}, fmt.Errorf("%w: the data is of cluster %s, not of %s", ErrOtherCluster, stored.Cluster.ID, c.Cluster.ID)
 	case known && (data || c.Cluster.ID == ""):
+		if stored.Name != "" && stored.Name != c.Name {
+			c.Logger.Warn("this server had another name when it was started last on this data; to the others it has that name no more",
+				"name", c.Name, "before", stored.Name)
+		}
 		return stored, nil
 	}
 	id := Identity{Name: c.Name, Cluster: c.Cluster}

@@ -30,7 +30,7 @@ type Member struct {
 
 var (
 	// ErrRemoved says that this server is no member of its cluster any more.
-	ErrRemoved = errors.New("this server was removed from the cluster; its data directory must be emptied before it can join again")
+	ErrRemoved = errors.New("this server was removed from the cluster; it can join again as a new one, after its data directory has been emptied")
 	// ErrNotEmbedded says that the operation is about members, and the store is
 	// an external cluster, which has its own tools for that.
 	ErrNotEmbedded = errors.New("the store is an external etcd cluster")

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,25 @@ import (
 	"kvnet/model"
 	"kvnet/model/state"
 )
+
+func TestAnotherNameOnTheSameDataIsLogged(t *testing.T) {
+	t.Parallel()
+	c := config(t)
+	for i, name := range []string{"old", "old", "new"} {
+		var log bytes.Buffer
+		c.Name, c.Logger = name, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		s, err := Open(ctx(t), c, state.New())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if said := strings.Contains(log.String(), "name=new before=old"); said != (i == 2) {
+			t.Errorf("start %d as %s: %s", i, name, log.String())
+		}
+	}
+}
 
 // openErr opens a store that must not open.
 func openErr(t *testing.T, c Config) error {

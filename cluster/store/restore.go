@@ -70,11 +70,22 @@ func restoreBackup(ctx context.Context, r io.Reader, c RestoreConfig) (out Resto
 	if err := plan.check(c.Name); err != nil {
 		return out, err
 	}
+	lock := filepath.Join(c.Dir, lockFile)
+	locked := exists(lock)
+	made := !exists(c.Dir)
 	unlock, err := openDir(c.Dir)
 	if err != nil {
 		return out, err
 	}
-	defer func() { err = errors.Join(err, unlock()) }()
+	defer func() {
+		if err != nil && !locked {
+			_ = os.Remove(lock)
+		}
+		if err != nil && made {
+			_ = os.Remove(c.Dir) // it stays if something is in it
+		}
+		err = errors.Join(err, unlock())
+	}()
 	if exists(filepath.Join(c.Dir, "etcd")) || exists(filepath.Join(c.Dir, identityFile)) {
 		return out, ErrNotEmpty
 	}

@@ -179,7 +179,11 @@ func (s *Store) fail(err error) {
 		if errors.Is(err, syscall.ENOSPC) && !errors.Is(err, ErrNoSpace) {
 			err = fmt.Errorf("%w: %w", ErrNoSpace, err)
 		}
-		s.log.Error("the store has failed; kvnet must be started again", "err", err)
+		if errors.Is(err, ErrRemoved) {
+			s.log.Error("the store has ended", "err", err)
+		} else {
+			s.log.Error("the store has failed; kvnet must be started again", "err", err)
+		}
 		s.end(fmt.Errorf("%w: %w", ErrUnavailable, err))
 		close(s.failed)
 	})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kvnet/model"
 	"kvnet/northbound/rest"
 )
 
@@ -37,10 +38,10 @@ first, so that no packet is lost. Stop ONOS before, or it writes its rules again
 ONOS's cookies have the application's id in the upper 16 bits:
   kvnet adopt --cookie 0x00b5000000000000/0xffff000000000000
 The password is taken from KVNET_PASSWORD.`,
-		Args: cobra.NoArgs,
+		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if a.cookie == "" {
-				return usageError{errors.New("--cookie is needed, for example --cookie 0x00b5000000000000/0xffff000000000000")}
+			if err := a.check(); err != nil {
+				return usageError{err}
 			}
 			return a.run(cmd.Context(), cmd.OutOrStdout())
 		},
@@ -54,6 +55,25 @@ The password is taken from KVNET_PASSWORD.`,
 	return cmd
 }
 
+// check refuses what no server has to be asked about.
+func (a adoptCall) check() error {
+	if a.cookie == "" {
+		return errors.New("--cookie is needed, for example --cookie 0x00b5000000000000/0xffff000000000000")
+	}
+	if _, _, err := rest.ParseCookie(a.cookie); err != nil {
+		return fmt.Errorf("--cookie: %w", err)
+	}
+	if a.dpid != "" {
+		if _, err := model.ParseDPID(a.dpid); err != nil {
+			return fmt.Errorf("--switch: %w", err)
+		}
+	}
+	if err := checkURL(a.url); err != nil {
+		return fmt.Errorf("--url: %w", err)
+	}
+	return nil
+}
+
 func (a adoptCall) run(ctx context.Context, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, 80*time.Second)
 	defer cancel()
@@ -63,7 +83,7 @@ func (a adoptCall) run(ctx context.Context, out io.Writer) error {
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url+"/kvnet/v1/adopt", bytes.NewReader(body))
 	if err != nil {
-		return usageError{fmt.Errorf("--url: %w", err)}
+		return misused("--url: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.SetBasicAuth(a.user, os.Getenv("KVNET_PASSWORD"))

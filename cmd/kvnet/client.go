@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"time"
 
@@ -20,12 +21,23 @@ func (c *client) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.user, "user", "onos", "account; its password is taken from KVNET_PASSWORD")
 }
 
+// checkURL refuses what is no address of a server of HTTP.
+func checkURL(text string) error {
+	if u, err := url.Parse(text); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("%q is no address of the form http://HOST:PORT or https://HOST:PORT", text)
+	}
+	return nil
+}
+
 // open sends a request without a body and returns the body of the answer, if it is
 // a success.
 func (c client) open(ctx context.Context, method, path string) (io.ReadCloser, error) {
+	if err := checkURL(c.url); err != nil {
+		return nil, misused("--url: %w", err)
+	}
 	req, err := http.NewRequestWithContext(ctx, method, c.url+path, nil)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--url: %w", err)}
+		return nil, misused("--url: %w", err)
 	}
 	req.SetBasicAuth(c.user, os.Getenv("KVNET_PASSWORD"))
 	resp, err := http.DefaultClient.Do(req)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kvnet/cluster/gossip"
 	"kvnet/cluster/store"
 	"kvnet/northbound/rest"
 )
@@ -42,7 +44,7 @@ started again, and refuses older ones. After a store was lost and made anew, its
 generations may be older than what switches remember. This raises the epoch above
 the present time, so that the switches accept the leader again. Do it only when no
 other kvnet cluster is to control these switches. The leader has to be asked.`,
-		Args: cobra.NoArgs,
+		Args: arguments(),
 	}, func(cmd *cobra.Command, c client, _ []string) error {
 		return raiseEpoch(cmd.Context(), cmd.OutOrStdout(), c.url, c.user)
 	})
@@ -63,26 +65,41 @@ func membersCommand() *cobra.Command {
 	return clientCommand(&cobra.Command{
 		Use:   "members",
 		Short: "List the servers of the cluster",
-		Args:  cobra.NoArgs,
+		Args:  arguments(),
 	}, func(cmd *cobra.Command, c client, _ []string) error {
 		var answer struct{ Members []rest.Member }
 		if err := c.ask(cmd.Context(), 10*time.Second, http.MethodGet, "/kvnet/v1/members", &answer); err != nil {
 			return fmt.Errorf("list the members: %w", err)
 		}
-		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-		_, _ = fmt.Fprintln(w, "NAME\tADDRESS\tSTATE\tROLE\tTERM\tLAG\tSWITCHES\tVERSION")
-		for _, m := range answer.Members {
-			role := "follower"
-			switch {
-			case m.Leader:
-				role = "leader"
-			case !m.Voter:
-				role = "no vote"
-			}
-			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", m.Name, m.Address, m.State, role, m.Term, m.Lag, m.Switches, m.Version)
-		}
-		return w.Flush()
+		return showMembers(cmd.OutOrStdout(), answer.Members)
 	})
+}
+
+// showMembers prints the members, with a dash for what is not known of one.
+func showMembers(out io.Writer, members []rest.Member) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "NAME\tADDRESS\tSTATE\tROLE\tTERM\tLAG\tSWITCHES\tVERSION")
+	for _, m := range members {
+		role := "follower"
+		switch {
+		case m.Leader:
+			role = "leader"
+		case !m.Voter:
+			role = "no vote"
+		case m.State != gossip.Alive.String():
+			role = "-"
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, m.Address, m.State, role,
+			known(m.Term), known(m.Lag), known(m.Switches), cmp.Or(m.Version, "-"))
+	}
+	return w.Flush()
+}
+
+func known[T any](v *T) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprint(*v)
 }
 
 func removeCommand() *cobra.Command {
@@ -93,7 +110,7 @@ func removeCommand() *cobra.Command {
 it comes back or is removed. A removed server ends; its data directory has to be
 emptied before it can join again. A removal that would cost the quorum is refused.
 A server that lost its data and joins again under its name needs no removal.`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments("NAME"),
 	}, func(cmd *cobra.Command, c client, args []string) error {
 		if err := c.ask(cmd.Context(), 30*time.Second, http.MethodDelete, "/kvnet/v1/cluster/members/"+url.PathEscape(args[0]), nil); err != nil {
 			return fmt.Errorf("remove the member %q: %w", args[0], err)
@@ -109,7 +126,7 @@ func backupCommand() *cobra.Command {
 		Short: "Write everything that is stored to a file",
 		Long: `The file contains every write that was acknowledged before the call, secrets among
 them; only its owner can read it. A file that exists is not overwritten.`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments("FILE"),
 	}, func(cmd *cobra.Command, c client, args []string) error {
 		n, err := c.backup(cmd.Context(), args[0])
 		if err != nil {
@@ -153,7 +170,13 @@ type offline struct{ dataDir, name string }
 func (o *offline) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.dataDir, "data-dir", "", "directory of the store; no server may be using it")
 	cmd.Flags().StringVar(&o.name, "name", "", "name of the server; default: the one that the data has, or the host's")
-	_ = cmd.MarkFlagRequired("data-dir") // it exists
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if o.dataDir == "" {
+			return misused("--data-dir is needed; see %s --help", cmd.CommandPath())
+		}
+		return run(cmd, args)
+	}
 }
 
 // server is the name of the server that the directory is for.
@@ -180,7 +203,7 @@ func restoreCommand() *cobra.Command {
 		Long: `It is a cluster of one server, with another id and a later epoch, so that switches
 obey it and servers of the old cluster don't mix with it. Start the server on the
 directory; others join it with empty directories (--join).`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := os.Open(args[0])
 			if err != nil {
@@ -208,10 +231,10 @@ func recoverCommand() *cobra.Command {
 heard of are lost. The other servers can't come back: they have to be emptied and
 join anew. Take the server that had the least lag. The old data stays in the directory
 as etcd.replaced-….`,
-		Args: cobra.NoArgs,
+		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !force {
-				return usageError{errors.New("the other servers' data is given up by this; say so with --force-new")}
+				return misused("the other servers' data is given up by this; say so with --force-new")
 			}
 			r, err := store.Recover(cmd.Context(), store.Config{Dir: o.dataDir, Name: o.server(), Logger: quiet()})
 			if err != nil {

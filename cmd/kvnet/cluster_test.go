@@ -331,6 +331,19 @@ func TestThreeServersAreOne(t *testing.T) {
 	if code, _, body := other.get("/onos/kubevirtnetworking/network"); code != http.StatusOK || !strings.Contains(body, ids[0]) {
 		t.Errorf("read without a quorum: %d %s", code, body)
 	}
+	eventually(t, "the missing ones are named", func() bool {
+		code, _, body := other.get("/readyz")
+		return code == http.StatusServiceUnavailable && strings.Contains(body, "the majority of the cluster is missing: ") &&
+			strings.Contains(body, stopped.name+" (left)") && strings.Contains(body, last.name+" (failed)")
+	})
+	eventually(t, "nobody is said to lead", func() bool {
+		code, _, body := other.get("/kvnet/v1/flows")
+		return code == http.StatusServiceUnavailable && strings.Contains(body, "nobody leads at the moment")
+	})
+	if code, body := call(t, other.config, http.MethodPost, "/kvnet/v1/cluster/backup", ""); code != http.StatusServiceUnavailable ||
+		!strings.Contains(body, "there is no backup; the majority") || strings.Contains(body, "write") {
+		t.Errorf("backup without a quorum: %d %s", code, body)
+	}
 }
 
 func TestOneServerGrowsToThree(t *testing.T) {
@@ -376,6 +389,10 @@ func TestAServerThatOnlyJoinsFoundsNothing(t *testing.T) {
 			return code == http.StatusServiceUnavailable && strings.Contains(body, "waiting for a cluster that it can join")
 		})
 	}
+	eventually(t, "the stranger knows why", func() bool {
+		_, _, body := stranger.get("/readyz")
+		return strings.Contains(body, "its gossip key and this server's differ")
+	})
 	eventually(t, "the stranger is refused", func() bool {
 		_, _, body := (&process{t: t, config: &config{restListen: servers[0].metricsListen}}).get("/metrics")
 		return strings.Contains(body, `kvnet_gossip_refused_total{reason="key"}`) && !strings.Contains(body, `kvnet_gossip_refused_total{reason="key"} 0`)
@@ -434,8 +451,8 @@ func TestABackupBecomesAClusterAndAMemberIsRemoved(t *testing.T) {
 	}
 	select {
 	case <-b.done:
-		if !strings.Contains(b.log.String(), "was removed from the cluster") {
-			t.Errorf("b ended without saying why")
+		if log := b.log.String(); !strings.Contains(log, "was removed from the cluster") || strings.Contains(log, "must be started again") {
+			t.Errorf("b ended without saying why, or says that it has to be started again")
 		}
 	case <-time.After(20 * time.Second):
 		t.Error("a removed server goes on")

@@ -6,12 +6,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"gopkg.in/yaml.v3"
+
+	"kvnet/cluster/gossip"
 )
 
 // config are the settings of `kvnet server`. Every flag can also stand in the
@@ -92,7 +93,7 @@ func (c *config) load(cmd *cobra.Command) error {
 	f := cmd.Flags()
 	set := func(fl *pflag.Flag, value, where string) error {
 		if err := f.Set(fl.Name, value); err != nil {
-			return usageError{fmt.Errorf("%s: %q is no value for %s: %w", where, value, fl.Name, err)}
+			return misused("%s: %s: %s", where, fl.Name, wrongValue(fl, value))
 		}
 		return nil
 	}
@@ -100,7 +101,7 @@ func (c *config) load(cmd *cobra.Command) error {
 	f.Visit(func(fl *pflag.Flag) { given[fl.Name] = true })
 	var errs []error
 	f.VisitAll(func(fl *pflag.Flag) {
-		env := "KVNET_" + strings.ToUpper(strings.ReplaceAll(fl.Name, "-", "_"))
+		env := variable(fl)
 		if v, ok := os.LookupEnv(env); ok && !given[fl.Name] && fl.Name != "help" {
 			given[fl.Name] = true
 			errs = append(errs, set(fl, v, env))
@@ -114,16 +115,16 @@ func (c *config) load(cmd *cobra.Command) error {
 	}
 	b, err := os.ReadFile(c.file)
 	if err != nil {
-		return usageError{fmt.Errorf("read the settings: %w", err)}
+		return misused("read the settings: %w", err)
 	}
 	var values map[string]any
 	if err := yaml.Unmarshal(b, &values); err != nil {
-		return usageError{fmt.Errorf("read the settings of %s: %w", c.file, err)}
+		return misused("read the settings of %s: %w", c.file, err)
 	}
 	for name, v := range values {
 		fl := f.Lookup(name)
 		if fl == nil || name == "config" || name == "help" {
-			errs = append(errs, usageError{fmt.Errorf("%s: there is no setting %q", c.file, name)})
+			errs = append(errs, misused("%s: there is no setting %q", c.file, name))
 			continue
 		}
 		if given[name] {
@@ -145,7 +146,6 @@ func (c *config) load(cmd *cobra.Command) error {
 
 // check refuses settings that can't work, in words.
 func (c *config) check(f *pflag.FlagSet) error {
-	bad := func(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 	for _, a := range []struct{ flag, addr string }{
 		{"rest-listen", c.restListen}, {"openflow-listen", c.openflowListen}, {"metrics-listen", c.metricsListen},
 		{"gossip-listen", c.gossipListen}, {"store-listen", c.storeListen}, {"openflow-tls-listen", c.openflowTLSListen},
@@ -156,20 +156,24 @@ func (c *config) check(f *pflag.FlagSet) error {
 			continue
 		}
 		if _, _, err := net.SplitHostPort(a.addr); err != nil {
-			return bad("--%s: %q is no address of the form HOST:PORT: %w", a.flag, a.addr, err)
+			return misused("--%s: %q is no address of the form HOST:PORT: %w", a.flag, a.addr, err)
 		}
 	}
+	if err := gossip.CheckName(c.name); err != nil {
+		return misused("--name: %w", err)
+	}
+	if err := checkEnvironment(f, os.Environ()); err != nil {
+		return usageError{err}
+	}
 	switch {
-	case c.name == "" || strings.ContainsAny(c.name, "/\x00\n"):
-		return bad("--name: %q is no name for a server", c.name)
 	case c.auditInterval < 100*time.Millisecond || c.fullAuditInterval < 100*time.Millisecond:
-		return bad("--audit-interval and --full-audit-interval must be at least 100ms")
+		return misused("--audit-interval and --full-audit-interval must be at least 100ms")
 	case c.gossipPreset != "lan" && c.gossipPreset != "rack":
-		return bad("--gossip-preset: %q is neither lan nor rack", c.gossipPreset)
+		return misused("--gossip-preset: %q is neither lan nor rack", c.gossipPreset)
 	case c.snatZoneBase == 0xffff:
-		return bad("--snat-zone-base: no zone is left above %d", c.snatZoneBase)
+		return misused("--snat-zone-base: no zone is left above %d", c.snatZoneBase)
 	case (c.restTLSCert == "") != (c.restTLSKey == ""):
-		return bad("--rest-tls-cert and --rest-tls-key need each other")
+		return misused("--rest-tls-cert and --rest-tls-key need each other")
 	}
 	for _, name := range []string{"gossip-listen", "gossip-key-file", "advertise"} {
 		c.gossipGiven = c.gossipGiven || f.Changed(name)
@@ -179,7 +183,7 @@ func (c *config) check(f *pflag.FlagSet) error {
 	}
 	abs, err := filepath.Abs(c.dataDir)
 	if err != nil {
-		return bad("--data-dir: %w", err)
+		return misused("--data-dir: %w", err)
 	}
 	c.dataDir = abs
 	return nil

@@ -26,6 +26,11 @@ func (c *config) checkCluster() error {
 	case (c.storePeerCert == "") != (c.storePeerKey == "") || (c.storePeerCert == "") != (c.storePeerCA == ""):
 		return errors.New("--store-peer-cert, --store-peer-key and --store-peer-ca need each other")
 	}
+	for _, e := range c.storeEndpoints {
+		if err := checkURL(e); err != nil {
+			return fmt.Errorf("--store-endpoints: %w", err)
+		}
+	}
 	for _, a := range c.join {
 		if _, _, err := net.SplitHostPort(a); err != nil {
 			return fmt.Errorf("--join: %q is no address of the form HOST:PORT: %w", a, err)
@@ -40,6 +45,9 @@ func (c *config) checkCluster() error {
 		if err := gossip.CheckKey(c.gossipListen, nil); err != nil {
 			return fmt.Errorf("--gossip-listen: %w (--gossip-key-file)", err)
 		}
+	}
+	if len(c.storeEndpoints) == 0 && !onLoopback(c.storeListen) && c.gossipKeyFile == "" && c.storePeerCert == "" {
+		return fmt.Errorf("--store-listen: other machines reach %s, so the servers have to prove who they are: give them a key with --gossip-key-file, or certificates with --store-peer-cert, --store-peer-key and --store-peer-ca", c.storeListen)
 	}
 	if c.clustered() && len(c.storeEndpoints) == 0 && onLoopback(c.storeListen) && !onLoopback(c.gossipListen) {
 		return fmt.Errorf("--store-listen: other servers can't reach %s; give an address that they reach, as with --gossip-listen", c.storeListen)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,6 +47,35 @@ func TestFlagWinsOverEnvironmentOverFile(t *testing.T) {
 	}
 }
 
+func TestAVariableThatNamesNoSettingIsRefused(t *testing.T) {
+	for _, name := range []string{"KVNET_PASSWORD", "KVNET_URL", "KVNET_TEST_LOG", "KVNET_BINARY",
+		"KVNET_SERVICE_HOST", "KVNET_REST_SERVICE_PORT_HTTP", "KVNET_PORT", "KVNET_PORT_8181_TCP_ADDR"} {
+		t.Setenv(name, "x")
+	}
+	if _, err := loaded(t); err != nil {
+		t.Error(err)
+	}
+	t.Setenv("KVNET_BOOTSTRAP_EXPEKT", "3")
+	_, err := loaded(t)
+	if exitCode(err) != 2 || !strings.Contains(err.Error(), "KVNET_BOOTSTRAP_EXPEKT") || strings.Contains(err.Error(), "KVNET_PORT") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestAKeyThatOthersCanReadIsWarnedOf(t *testing.T) {
+	key := file(t, "key")
+	for mode, warned := range map[os.FileMode]bool{0o600: false, 0o400: false, 0o640: true, 0o604: true} {
+		if err := os.Chmod(key, mode); err != nil {
+			t.Fatal(err)
+		}
+		var log strings.Builder
+		warnOfOpenKey(key, slog.New(slog.NewTextHandler(&log, nil)))
+		if got := strings.Contains(log.String(), "level=WARN") && strings.Contains(log.String(), key); got != warned {
+			t.Errorf("mode %v: %q", mode, log.String())
+		}
+	}
+}
+
 func TestWrongSettingsAreNamed(t *testing.T) {
 	cases := []struct {
 		law  string
@@ -62,7 +92,10 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 		{"its address is one", []string{"--openflow-tls-listen", "6654", "--openflow-tls-cert", "c", "--openflow-tls-key", "k", "--openflow-tls-ca", "a"}, "--openflow-tls-listen"},
 		{"its files need an address", []string{"--openflow-tls-ca", "a"}, "--openflow-tls-listen"},
 		{"switches can connect", []string{"--openflow-listen", "-"}, "--openflow-tls-listen"},
-		{"a name is there", []string{"--name", ""}, "--name"},
+		{"a name is there", []string{"--name", ""}, "--name: a server needs one"},
+		{"a name has no slash", []string{"--name", "a/b c"}, "all but / and control characters"},
+		{"an external store has URLs", []string{"--store-endpoints", "foo"}, `--store-endpoints: "foo"`},
+		{"a store that others reach is protected", []string{"--store-listen", "0.0.0.0:2380"}, "--gossip-key-file, or certificates with --store-peer-cert"},
 		{"the file exists", []string{"--config", "/nowhere/kvnet.yaml"}, "read the settings"},
 		{"the file names settings", []string{"--config", file(t, "colour: red\n")}, `there is no setting "colour"`},
 		{"the file's values fit", []string{"--config", file(t, "audit-interval: soon\n")}, "audit-interval"},

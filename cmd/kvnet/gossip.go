@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -32,6 +34,17 @@ func (s *server) gossipKey() ([]byte, error) {
 		return nil, nil
 	}
 	return gossip.ReadKey(s.c.gossipKeyFile)
+}
+
+// warnOfOpenKey warns of a key that other accounts of the machine can read. Whoever
+// has it can write everything that is stored.
+func warnOfOpenKey(file string, log *slog.Logger) {
+	if file == "" {
+		return
+	}
+	if st, err := os.Stat(file); err == nil && st.Mode().Perm()&0o077 != 0 {
+		log.Warn("other accounts of this machine can read the gossip key: take the right from them (chmod 600)", "file", file, "mode", st.Mode().Perm())
+	}
 }
 
 // peerAddress is where other servers reach this one's store.

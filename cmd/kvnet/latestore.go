@@ -34,7 +34,7 @@ func (l lateStore) now() (*store.Store, error) {
 	if st := l.s.opened.Load(); st != nil {
 		return st, nil
 	}
-	return nil, fmt.Errorf("%w: %s", store.ErrUnavailable, l.s.waiting())
+	return nil, fmt.Errorf("%w: %s", store.ErrUnavailable, l.s.notReady())
 }
 
 func (l lateStore) Create(ctx context.Context, obj model.Object) (int64, error) {

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"kvnet/cluster/gossip"
 	"kvnet/cluster/leader"
 	"kvnet/cluster/store"
 	"kvnet/handlers/all"
@@ -104,26 +105,45 @@ func (s *server) notLeading() error {
 	if err := s.ledElsewhere(); err != nil {
 		return err
 	}
-	return store.ErrNotLeader
+	return notLeader("this server does not lead at the moment")
 }
 
-// ledElsewhere is an error that names the leader, or nil if that isn't another
-// server that the gossip knows.
+// notLeader is a sentence about who leads in place of this server.
+type notLeader string
+
+func (n notLeader) Error() string { return string(n) }
+
+func (notLeader) Is(target error) bool { return target == store.ErrNotLeader }
+
+// ledElsewhere is an error that names the leader or says that nobody leads, or nil
+// if no other server has led.
 func (s *server) ledElsewhere() error {
 	st, g := s.opened.Load(), s.gossip.Load()
 	if st == nil || g == nil {
 		return nil
 	}
+	if why := s.trouble(); why != "" {
+		return notLeader("nobody leads at the moment: " + why)
+	}
 	t, _ := st.Leader()
-	if t.Name == s.c.name {
+	if t.Name == "" || t.Name == s.c.name {
 		return nil
 	}
-	for _, m := range g.Members() {
-		if m.Name == t.Name {
-			return fmt.Errorf("%w: ask %q, its REST is at %s", store.ErrNotLeader, m.Name, m.Meta.REST)
+	return leaderAmong(t.Name, g.Members())
+}
+
+// leaderAmong says where the recorded leader is, or that nobody leads.
+func leaderAmong(name string, members []gossip.Member) error {
+	for _, m := range members {
+		switch {
+		case m.Name != name:
+		case m.State == gossip.Alive:
+			return notLeader(fmt.Sprintf("this server does not lead; ask %q, its REST is at %s", name, m.Meta.REST))
+		default:
+			return notLeader(fmt.Sprintf("nobody leads at the moment: the last leader %q has %s", name, m.State))
 		}
 	}
-	return nil
+	return notLeader(fmt.Sprintf("nobody leads at the moment: the last leader %q is not there", name))
 }
 
 // epochs raises the epoch on a client's request and takes a term of it.

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -18,8 +17,7 @@ var version = "dev"
 
 func main() { os.Exit(execute()) }
 
-// execute runs the command line and returns the exit code: 2 for a mistake in the
-// call, 1 for a failure.
+// execute runs the command line and returns the exit code.
 func execute() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
@@ -28,11 +26,7 @@ func execute() int {
 		return 0
 	}
 	fmt.Fprintln(os.Stderr, "kvnet: "+err.Error())
-	var u usageError
-	if errors.As(err, &u) {
-		return 2
-	}
-	return 1
+	return exitCode(err)
 }
 
 func root() *cobra.Command {
@@ -44,10 +38,7 @@ func root() *cobra.Command {
 		SilenceErrors: true,
 	}
 	cmd.AddCommand(serverCommand(), clusterCommand(), adoptCommand())
+	cmd.InitDefaultCompletionCmd() // a group, too
+	refuseMistakes(cmd)
 	return cmd
 }
-
-// usageError is a mistake in the call rather than a failure.
-type usageError struct{ error }
-
-func (u usageError) Unwrap() error { return u.error }

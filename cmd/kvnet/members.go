@@ -37,7 +37,7 @@ func (m members) all() []seen {
 	own := s.status()
 	byName := map[string]seen{s.c.name: {since: s.started, quorum: own.Quorum, Member: rest.Member{
 		Name: s.c.name, Address: s.c.gossipAdvertise(), State: "alive", Leader: own.Leading, Voter: !own.Learner,
-		Term: own.Term, Version: version, Lag: own.Lag, Switches: own.Switches,
+		Term: &own.Term, Version: version, Lag: &own.Lag, Switches: &own.Switches,
 	}}}
 	st := s.opened.Load()
 	embedded := st != nil && len(s.c.storeEndpoints) == 0
@@ -66,12 +66,16 @@ func (m members) all() []seen {
 		said := s.peers.get(x.Name)
 		v := seen{since: x.Since, quorum: said.Quorum, Member: rest.Member{
 			Name: x.Name, Address: x.Address, State: x.State.String(), Voter: votes[x.Name] || st != nil && !embedded && x.Meta.ClusterID != "", Version: x.Meta.Version,
-			Term: said.Term, Lag: said.Lag, Switches: said.Switches,
 		}}
+		if x.State == gossip.Alive && !said.at.IsZero() {
+			v.Term, v.Lag, v.Switches = &said.Term, &said.Lag, &said.Switches
+		}
 		// Who leads is told at once by the store; that it doesn't lead, by itself.
 		if x.State == gossip.Alive && x.Name == recorded.Name {
 			v.Leader = said.Leading || !said.fresh() || said.Term < recorded.Term
-			v.Term = max(v.Term, recorded.Term)
+			if v.Term == nil || *v.Term < recorded.Term {
+				v.Term = &recorded.Term
+			}
 		}
 		byName[x.Name] = v
 	}

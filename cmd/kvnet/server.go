@@ -30,7 +30,7 @@ func serverCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "server",
 		Short: "Run the server: REST, store and the southbound to the switches",
-		Args:  cobra.NoArgs,
+		Args:  arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.load(cmd); err != nil {
 				return err
@@ -42,6 +42,7 @@ func serverCommand() *cobra.Command {
 			for _, name := range c.notYet(cmd.Flags()) {
 				log.Warn("setting has no effect yet: its part of kvnet does not exist in this version", "setting", name)
 			}
+			warnOfOpenKey(c.gossipKeyFile, log)
 			return run(cmd.Context(), c, log)
 		},
 	}
@@ -100,7 +101,7 @@ func runWith(ctx context.Context, c *config, log *slog.Logger, registry *prometh
 		c: c, log: log, db: state.New(), metrics: reconcile.NewMetrics(registry), cluster: newClusterMetrics(registry),
 		storeStats: newStoreMetrics(registry), takeOver: make(chan uint64, 1), stale: make(chan uint64, 1), started: time.Now(),
 	}
-	s.phase.set("the store is being opened")
+	s.phase.set(openingStore)
 
 	// The sockets come first: a port that is taken is said before the store is
 	// opened.
@@ -112,7 +113,7 @@ func runWith(ctx context.Context, c *config, log *slog.Logger, registry *prometh
 	s.gauges = stats.NewGauges(s.db)
 	registry.MustRegister(collector{s}, s.gauges)
 	api, err := rest.New(rest.Config{
-		Listen: c.restListen, MetricsListen: c.metricsListen, Store: lateStore{s}, DB: s.db, Waiting: s.waiting,
+		Listen: c.restListen, MetricsListen: c.metricsListen, Store: lateStore{s}, DB: s.db, Waiting: s.notReady, Trouble: s.trouble,
 		Inspector: inspector{s}, Epochs: epochs{s}, Adopter: adopter{s}, Members: members{s}, Cluster: clusterKeeper{s},
 		Accounts: rest.AccountsConfig{UsersFile: c.usersFile, AllowDefaults: c.allowDefaultAccounts},
 		TLS:      rest.TLSConfig{CertFile: c.restTLSCert, KeyFile: c.restTLSKey},

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -74,18 +75,26 @@ func (*adoptJSON) entity() string { return "Adoption" }
 
 func (a *adoptJSON) check(f *faults) { a.request(f) }
 
+// ParseCookie reads a cookie with its mask, VALUE/MASK. Without a mask all bits count.
+func ParseCookie(text string) (cookie, mask uint64, err error) {
+	value, bits, masked := strings.Cut(text, "/")
+	if cookie, err = strconv.ParseUint(value, 0, 64); err != nil {
+		return 0, 0, fmt.Errorf("%q is no 64-bit number; the form is 0x00b5000000000000/0xffff000000000000", shown(value))
+	}
+	mask = ^uint64(0)
+	if masked {
+		if mask, err = strconv.ParseUint(bits, 0, 64); err != nil {
+			return 0, 0, fmt.Errorf("the mask %q is no 64-bit number; the form is 0x00b5000000000000/0xffff000000000000", shown(bits))
+		}
+	}
+	return cookie, mask, nil
+}
+
 // request reads the texts and says what is wrong with them.
 func (a *adoptJSON) request(f *faults) (r AdoptRequest) {
-	value, mask, masked := strings.Cut(*a.Cookie, "/")
 	var err error
-	if r.Cookie, err = strconv.ParseUint(value, 0, 64); err != nil {
-		f.add("cookie: %q is no 64-bit number; the form is 0x00b5000000000000/0xffff000000000000", shown(value))
-	}
-	r.Mask = ^uint64(0)
-	if masked {
-		if r.Mask, err = strconv.ParseUint(mask, 0, 64); err != nil {
-			f.add("cookie: the mask %q is no 64-bit number; the form is 0x00b5000000000000/0xffff000000000000", shown(mask))
-		}
+	if r.Cookie, r.Mask, err = ParseCookie(*a.Cookie); err != nil {
+		f.add("cookie: %s", err)
 	}
 	if a.Switch != nil && *a.Switch != "" {
 		if r.Switch, err = model.ParseDPID(*a.Switch); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"kvnet/cluster/store"
 	"kvnet/model"
 	"kvnet/model/state"
 )
@@ -86,7 +87,13 @@ func (s *Server) fail(c *gin.Context, err error) {
 	if e.retryAfter > 0 {
 		c.Header("Retry-After", strconv.Itoa(e.retryAfter))
 	}
-	if err := s.answer(c, e.code, errorJSON{e.code, e.message}); err != nil {
+	message := e.message
+	if errors.Is(e, store.ErrUnavailable) {
+		if why := s.trouble(); why != "" {
+			message += "; " + why
+		}
+	}
+	if err := s.answer(c, e.code, errorJSON{e.code, message}); err != nil {
 		s.log.Error("REST answer can't be written", "error", err)
 	}
 	c.Abort()

@@ -110,6 +110,9 @@ func (s *Server) backup(c *gin.Context) error {
 	case errors.As(err, &refusal):
 		c.Writer.Header().Del("Content-Disposition")
 		return refuse(http.StatusConflict, "%s", refusal.Error())
+	case errors.Is(err, store.ErrUnavailable) && !c.Writer.Written():
+		c.Writer.Header().Del("Content-Disposition")
+		return &apiError{code: http.StatusServiceUnavailable, retryAfter: 1, message: "the store does not answer, so there is no backup", cause: err}
 	case !c.Writer.Written():
 		c.Writer.Header().Del("Content-Disposition")
 		return storeFault(err)

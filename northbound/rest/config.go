@@ -43,6 +43,8 @@ type Config struct {
 	// Waiting says why this server can't serve yet, while DB is not complete; nil:
 	// it is reading what is stored.
 	Waiting func() string
+	// Trouble says why the store doesn't answer; nil, or empty: that is not known.
+	Trouble func() string
 	// Epochs raises the epoch on request; nil: there is no such call.
 	Epochs Epochs
 	// Adopter takes over what a former controller has left; nil: there is no such
@@ -126,6 +128,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Waiting == nil {
 		c.Waiting = func() string { return "this server has not read yet what is stored" }
+	}
+	if c.Trouble == nil {
+		c.Trouble = func() string { return "" }
 	}
 	c.Version = cmp.Or(c.Version, "unknown")
 	l := &c.Limits

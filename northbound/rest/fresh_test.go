@@ -32,7 +32,7 @@ func TestAnswersNameTheRevisionThatTheyAreAbout(t *testing.T) {
 func TestConsistentReadsWaitForWhatIsInForce(t *testing.T) {
 	f := &faultyStore{revision: 2}
 	db := emptyState() // at revision 1
-	l := newLab(t, func(c *Config) { c.Store, c.DB = f, db })
+	l := newLab(t, func(c *Config) { c.Store, c.DB, c.Trouble = f, db, func() string { return "s2 is missing" } })
 	answered := make(chan int, 1)
 	go func() {
 		answered <- l.send(http.MethodGet, networksPath+"?consistent=true", map[string]string{"Authorization": viewerAuth}, nil).status
@@ -60,8 +60,8 @@ func TestConsistentReadsWaitForWhatIsInForce(t *testing.T) {
 
 	f.err = store.ErrUnavailable
 	r := l.must(http.StatusServiceUnavailable, http.MethodGet, networksPath+"?consistent=true", "")
-	if r.header.Get("Retry-After") == "" {
-		t.Error("no Retry-After")
+	if r.header.Get("Retry-After") == "" || !strings.Contains(string(r.body), "; s2 is missing") {
+		t.Errorf("Retry-After %q, %s", r.header.Get("Retry-After"), r.body)
 	}
 	l.must(http.StatusOK, http.MethodGet, networksPath, "")
 }

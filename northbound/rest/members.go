@@ -22,13 +22,15 @@ type Member struct {
 	// Voter is false for a server that has not caught up yet, or is not among the
 	// members of the store.
 	Voter bool `json:"voter"`
-	// Term is the newest term that the member knows.
-	Term    uint32 `json:"term"`
-	Version string `json:"version"`
-	// Lag is by how many revisions of the store the member's snapshot is behind.
-	Lag int64 `json:"lag"`
-	// Switches is the number of switches that are connected to it.
-	Switches int `json:"switches"`
+	// Term is the newest term that the member knows; absent while it doesn't say so.
+	Term    *uint32 `json:"term,omitempty"`
+	Version string  `json:"version"`
+	// Lag is by how many revisions of the store the member's snapshot is behind;
+	// absent while it doesn't say so.
+	Lag *int64 `json:"lag,omitempty"`
+	// Switches is the number of switches that are connected to it; absent while it
+	// doesn't say so.
+	Switches *int `json:"switches,omitempty"`
 }
 
 func (s *Server) memberRoutes() []route {

@@ -23,6 +23,7 @@ type Server struct {
 	db        *state.DB
 	inspector Inspector
 	waiting   func() string
+	trouble   func() string
 	epochs    Epochs
 	adopter   Adopter
 	members   Members
@@ -83,7 +84,7 @@ func New(c Config) (*Server, error) {
 	}
 	kept := newForms(c.DB)
 	s := &Server{
-		log: c.Logger, store: c.Store, db: c.DB, waiting: c.Waiting, inspector: c.Inspector, epochs: c.Epochs, adopter: c.Adopter, members: c.Members, keeper: c.Cluster,
+		log: c.Logger, store: c.Store, db: c.DB, waiting: c.Waiting, trouble: c.Trouble, inspector: c.Inspector, epochs: c.Epochs, adopter: c.Adopter, members: c.Members, keeper: c.Cluster,
 		auth: auth, audit: newAuditor(c.Logger), metrics: m, limits: c.Limits,
 		feed:    newFeed(c.DB, kept, c.Limits.Events, m, c.Logger),
 		forms:   kept,
