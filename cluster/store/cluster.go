@@ -18,8 +18,7 @@ type Cluster struct {
 	ID string `json:"id"`
 	// Members are the addresses, host:port, by which the members reach each
 	// other, by name; this server's own is one of them. A name as host is better
-	// than an IP address: it may move. For a server with data these are the
-	// addresses at which to find those members that have moved.
+	// than an IP address: it may move.
 	Members map[string]string `json:"members,omitempty"`
 	// Joining says that the cluster exists and has taken this server in by
 	// AddLearner, which returns the plan to use.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"time"
 )
@@ -23,6 +24,13 @@ type Config struct {
 	// Cluster is the plan to found a cluster or to join one, for a server that
 	// has no data yet.
 	Cluster Cluster
+	// Locate finds out, before the engine starts on the data of one of several
+	// members, where the others are now. It gets the address of each member as it
+	// was noted last, by name, this server's own too, and returns the address of
+	// those that it knows: members that have all moved don't find each other
+	// otherwise. It must return when ctx ends; the time that it takes is part of
+	// LocalAfter. nil: they are where they were.
+	Locate func(ctx context.Context, noted map[string]string) map[string]string
 	// PeerCertFile, PeerKeyFile and PeerCAFile are PEM files for TLS between
 	// members: all three or none. Each side shows the certificate, and the CA,
 	// one of the cluster's own, must have signed it. They are read again for

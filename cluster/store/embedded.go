@@ -76,8 +76,12 @@ func (e *embedded) prepare(ctx context.Context, c Config, fail func(error)) erro
 	if err != nil {
 		return err
 	}
-	if err := readdress(c, members); err != nil {
+	began := time.Now()
+	if err := readdress(ctx, c, members); err != nil {
 		return err
+	}
+	if c.LocalAfter > 0 {
+		c.LocalAfter = max(0, c.LocalAfter-time.Since(began))
 	}
 	cfg, err := engineConfig(c, e.identity, len(members))
 	if err != nil {
@@ -147,7 +151,7 @@ func (e *embedded) start(ctx context.Context, c Config, cfg *embed.Config, membe
 	select {
 	case <-e.etcd.Server.ReadyNotify():
 	case <-local:
-		c.Logger.Warn("the other members can't be reached; what is stored here can be read, nothing can be written", "waited", c.LocalAfter)
+		c.Logger.Warn("the other members can't be reached; what is stored here can be read, nothing can be written", "at", e.dialled())
 	case err := <-e.etcd.Err():
 		return err
 	case err := <-died:

@@ -54,6 +54,12 @@ func (s *Store) Health() (h Health, ok bool) {
 	return h, true
 }
 
+// Parted tells whether this server is one of several members and has not been in
+// touch with a majority since Open.
+func (s *Store) Parted() bool {
+	return s.engine != nil && s.engine.alone() && s.life.Err() == nil
+}
+
 // Linearizable returns a revision that contains every write that was
 // acknowledged, by whichever server, before the call. An answer made from a
 // snapshot that has reached it (state.DB.WaitRevision) is as good as one from

@@ -203,7 +203,7 @@ func (s *server) open(ctx context.Context, plan store.Cluster) error {
 	}
 	sc := store.Config{
 		Name: c.name, Dir: c.dataDir, Listen: c.storeListen, Endpoints: c.storeEndpoints, Logger: s.log,
-		Observer: s.storeStats, Advertise: c.storeAdvertise(host), Cluster: plan,
+		Observer: s.storeStats, Advertise: c.storeAdvertise(host), Cluster: plan, Locate: s.locate,
 		PeerCertFile: c.storePeerCert, PeerKeyFile: c.storePeerKey, PeerCAFile: c.storePeerCA,
 	}
 	if key, err := s.gossipKey(); err != nil {

@@ -215,6 +215,10 @@ func (s *server) seekVote(ctx context.Context) {
 
 // learner tells whether this server's store has no vote yet.
 func (s *server) learner() bool {
-	h, ok := s.store.Health()
+	st := s.opened.Load() // nil while it is opened anew
+	if st == nil {
+		return false
+	}
+	h, ok := st.Health()
 	return ok && h.Learner
 }

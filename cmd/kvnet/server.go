@@ -145,8 +145,35 @@ func runWith(ctx context.Context, c *config, log *slog.Logger, registry *prometh
 }
 
 // serve works in the cluster until ctx ends or a part fails. Before it returns it
-// hands the lead over.
+// hands the lead over. Sessions with switches outlast a store that is opened anew.
 func (s *server) serve(ctx context.Context, switches switchListeners) error {
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	g, life := errgroup.WithContext(life)
+	for _, ln := range switches.all() {
+		g.Go(func() error { return s.of.Serve(life, ln) })
+	}
+	g.Go(func() error {
+		defer stop()
+		for {
+			err := s.serveStore(ctx, life)
+			if !errors.Is(err, errMoved) {
+				return err
+			}
+			if err := s.reopen(ctx); err != nil {
+				return err
+			}
+		}
+	})
+	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// serveStore is the part of serve that lasts as long as the store stays open, and
+// no longer than life. It ends with errMoved if the store has to be opened anew.
+func (s *server) serveStore(ctx, life context.Context) error {
 	found, _ := s.store.Leader()
 	s.found = found.Generation()
 	elected := make(chan election, 1)
@@ -167,16 +194,14 @@ func (s *server) serve(ctx context.Context, switches switchListeners) error {
 	}
 	s.leadership, s.renew = l, l.Renew
 
-	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	life, stop := context.WithCancel(life)
 	defer stop()
 	g, life := errgroup.WithContext(life)
-	for _, ln := range switches.all() {
-		g.Go(func() error { return s.of.Serve(life, ln) })
-	}
 	g.Go(func() error { return s.lead(life, l, elected) })
 	g.Go(func() error { return s.watchLag(life) })
 	g.Go(func() error { return s.followTerm(life) })
 	g.Go(func() error { return s.beMember(life) })
+	g.Go(func() error { return s.watchMoves(life) })
 	g.Go(func() error {
 		select {
 		case <-s.store.Failed():
@@ -188,10 +213,7 @@ func (s *server) serve(ctx context.Context, switches switchListeners) error {
 		}
 		return nil
 	})
-	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return nil
+	return g.Wait()
 }
 
 // election is a term that was taken; ctx ends with it.

@@ -206,7 +206,8 @@ func (s *server) askToTakeOver(ctx context.Context, name string, r takeOverReque
 // serveTakeOver makes this server stand for the lead that the sender gives up, and
 // answers when it has it.
 func (s *server) serveTakeOver(ctx context.Context, from gossip.Member, payload []byte) ([]byte, error) {
-	if s.opened.Load() == nil || s.learner() {
+	st := s.opened.Load()
+	if st == nil || s.learner() {
 		return nil, errors.New("it has no vote yet")
 	}
 	var r takeOverRequest
@@ -215,7 +216,7 @@ func (s *server) serveTakeOver(ctx context.Context, from gossip.Member, payload 
 	}
 	asked := false
 	for {
-		t, changed := s.store.Leader()
+		t, changed := st.Leader()
 		switch {
 		case asked && t.Name == s.c.name && t.Generation() > r.Generation:
 			return nil, nil
