@@ -176,6 +176,7 @@ func (s *server) serve(ctx context.Context, switches switchListeners) error {
 	g.Go(func() error { return s.watchLag(life) })
 	g.Go(func() error { return s.followTerm(life) })
 	g.Go(func() error { return s.beMember(life) })
+	g.Go(func() error { return s.replaceStoreLeader(life) })
 	g.Go(func() error {
 		select {
 		case <-s.store.Failed():
