@@ -8,6 +8,7 @@
 //	/kvnet/v1/status/<kind>/<id>             what the leader has decided about it
 //	/kvnet/v1/ref/router/<name>/fip/<id>     floating IP <id> uses router <name>
 //	/kvnet/v1/ref/bridge/<device id>         the host that owns the bridge
+//	/kvnet/v1/fence/<server>                 written to end its unanswered writes
 //	/kvnet/v1/leader                         the term that is in force
 //	/kvnet/v1/meta                           cluster id, time of creation, epoch
 //	/kvnet/v1/members/<name>                 the address of a member that was added

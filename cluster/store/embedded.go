@@ -163,7 +163,7 @@ func (e *embedded) start(ctx context.Context, c Config, cfg *embed.Config, membe
 	case <-ctx.Done():
 		return fmt.Errorf("%w: the engine was not in touch with the quorum in time: %w", ErrUnavailable, context.Cause(ctx))
 	}
-	e.client = newClient(e.etcd.Server, 4*c.Election)
+	e.client = newClient(e.etcd.Server, c.Name, 4*c.Election)
 	return nil
 }
 

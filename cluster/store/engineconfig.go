@@ -67,7 +67,7 @@ func engineConfig(c Config, id Identity, members int) (*embed.Config, error) {
 	cfg.AutoCompactionMode = embed.CompactorModePeriodic
 	cfg.AutoCompactionRetention = compactAfter
 	cfg.QuotaBackendBytes = c.Quota + c.tuning.headroom
-	cfg.MaxTxnOps = uint(c.tuning.maxOps)
+	cfg.MaxTxnOps = uint(c.tuning.maxOps) + 1 // the fence's
 	cfg.MaxRequestBytes = maxRequest
 	cfg.ForceNewCluster = c.tuning.forceNew
 	if c.tuning.catchUp > 0 {

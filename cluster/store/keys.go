@@ -16,6 +16,7 @@ const (
 	refPrefix    = prefix + "ref/"
 	leaderKey    = prefix + "leader"
 	metaKey      = prefix + "meta"
+	fencePrefix  = prefix + "fence/"
 )
 
 // class is the part of the layout that a key belongs to.

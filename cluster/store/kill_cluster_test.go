@@ -30,6 +30,7 @@ const memberEnv = "KVNET_STORE_TEST_MEMBER"
 type memberConfig struct {
 	Name, Listen string
 	Cluster      Cluster
+	Steady       bool // write until told to stop, and nothing may fail
 }
 
 // memberChild says "create <id>" for each acknowledged write, and "moved" when
@@ -42,15 +43,23 @@ func memberChild(dir, config string) int {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	s, err := Open(ctx, Config{
+	c := Config{
 		Dir: dir, Name: m.Name, Listen: m.Listen, Cluster: m.Cluster, MinFree: -1, OpTimeout: 2 * time.Second,
 		Logger: slog.New(slog.DiscardHandler),
-	}, state.New())
+	}
+	if m.Steady {
+		c.OpTimeout = 0
+	}
+	s, err := Open(ctx, c, state.New())
 	if err != nil {
 		fmt.Println("error", err)
 		return 1
 	}
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(os.Stdout, format+"\n", args...) }
+	if m.Steady {
+		steady(ctx, s, m.Name, say)
+		return 0
+	}
 	var work sync.WaitGroup
 	work.Go(func() {
 		for sleep(ctx, 10*time.Millisecond) {
@@ -76,18 +85,22 @@ func memberChild(dir, config string) int {
 // process is a member in a process of its own.
 type process struct {
 	cmd   *exec.Cmd
+	stdin io.Closer
 	lines chan string // closed at its end
 }
 
-func startMember(t *testing.T, c Config) *process {
+func startMember(t *testing.T, c Config, steady bool) *process {
 	t.Helper()
-	b, err := json.Marshal(memberConfig{c.Name, c.Listen, c.Cluster})
+	b, err := json.Marshal(memberConfig{c.Name, c.Listen, c.Cluster, steady})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{exec.Command(os.Args[0]), make(chan string, 100)}
+	p := &process{cmd: exec.Command(os.Args[0]), lines: make(chan string, 100)}
 	p.cmd.Env = append(os.Environ(), childEnv+"="+c.Dir, memberEnv+"="+string(b))
 	p.cmd.Stderr = t.Output()
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +134,7 @@ func TestAcknowledgedWritesSurviveTheLossOfAnyServer(t *testing.T) {
 	cs := planned(t, "a", "b", "c")
 	ps := map[string]*process{}
 	for n, c := range cs {
-		ps[n] = startMember(t, c)
+		ps[n] = startMember(t, c, false)
 	}
 	created := map[string]bool{}
 	moved := 0

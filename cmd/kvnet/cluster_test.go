@@ -198,8 +198,7 @@ func without(servers []*process, p *process) []*process {
 
 func (p *process) write(id string) {
 	p.t.Helper()
-	code, body := call(p.t, p.config, http.MethodPost, "/onos/kubevirtnetworking/network",
-		fmt.Sprintf(`{"networkId":%q,"name":%q,"type":"VXLAN","mtu":1450,"segmentId":"7","gatewayIp":"10.1.0.1","defaultRoute":true,"cidr":"10.1.0.0/24","ipPool":{"start":"10.1.0.10","end":"10.1.0.100"}}`, id, id))
+	code, body := p.post(p.t.Context(), id)
 	if code != http.StatusCreated {
 		p.t.Fatalf("write %s on %s: %d %s", id, p.name, code, body)
 	}

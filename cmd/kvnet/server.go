@@ -202,6 +202,7 @@ func (s *server) serveStore(ctx, life context.Context) error {
 	g.Go(func() error { return s.followTerm(life) })
 	g.Go(func() error { return s.beMember(life) })
 	g.Go(func() error { return s.watchMoves(life) })
+	g.Go(func() error { return s.replaceStoreLeader(life) })
 	g.Go(func() error {
 		select {
 		case <-s.store.Failed():
