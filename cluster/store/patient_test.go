@@ -55,7 +55,19 @@ func (e *engine) Put(context.Context, *pb.PutRequest, ...grpc.CallOption) (*pb.P
 	return &pb.PutResponse{Header: &pb.ResponseHeader{Revision: e.revision}}, nil
 }
 
-func (e *engine) LeaderChangedNotify() <-chan struct{} { return e.changed }
+func (e *engine) LeaderChangedNotify() <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.changed
+}
+
+// changeLeader tells those that wait. The next change is another one.
+func (e *engine) changeLeader() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	close(e.changed)
+	e.changed = make(chan struct{})
+}
 
 func (e *engine) call(ctx context.Context) error {
 	e.mu.Lock()
@@ -156,7 +168,7 @@ func TestAWriteToALeaderThatDiedIsRepeatedBehindAFence(t *testing.T) {
 		e := &engine{lead: 1, changed: make(chan struct{}), hang: make(chan struct{}), fenced: c.fence, swapped: c.swapped}
 		go func() {
 			<-e.hang
-			close(e.changed)
+			e.changeLeader()
 		}()
 		_, err := patientKV{e, e, newFence(e, e, "a"), time.Minute}.Txn(t.Context(), put())
 		if !errors.Is(err, c.want) || c.want != nil && !errors.Is(classify(err), ErrUnavailable) || e.calls != c.calls {
