@@ -285,6 +285,31 @@ func mayPass(err error) bool {
 	return false
 }
 
+// Readdress notes for all members where one of them is that can't say so itself. It
+// does nothing if that is noted already or there is no member of the name. addr is
+// host:port.
+func (s *Store) Readdress(ctx context.Context, name, addr string) error {
+	if s.engine == nil {
+		return nil
+	}
+	u, err := peerURL(s.c.scheme(), addr)
+	if err != nil {
+		return fmt.Errorf("the address of member %q: %w", name, err)
+	}
+	for _, m := range s.engine.etcd.Server.Cluster().Members() {
+		if memberName(m.Name) != name || slices.Equal(m.PeerURLs, []string{u.String()}) {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, s.c.OpTimeout)
+		defer cancel()
+		if _, err := s.client.MemberUpdate(ctx, uint64(m.ID), []string{u.String()}); err != nil {
+			return fmt.Errorf("note the address of member %q: %w", name, classify(err))
+		}
+		s.log.Info("noted where another member has moved", "member", name, "to", u.Host, "before", m.PeerURLs)
+	}
+	return nil
+}
+
 // announceAddress tells the others where this member is now, if that isn't what
 // they know. It ends when they do.
 func (s *Store) announceAddress(ctx context.Context) {

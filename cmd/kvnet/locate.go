@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"slices"
@@ -85,8 +86,9 @@ func storeAddresses(members []gossip.Member, self, cluster string, noted map[str
 var errMoved = errors.New("other members have moved")
 
 // watchMoves ends with errMoved if the store has found nobody since it was opened,
-// while the gossip knows that others are elsewhere than where it looks. A store
-// that has been in touch with a majority is told by that.
+// while the gossip knows that others are elsewhere than where it looks. Where a
+// store is in touch with a majority, the leader notes for all where the rest is:
+// those that can't be reached can't say so themselves.
 func (s *server) watchMoves(ctx context.Context) error {
 	g := s.gossip.Load()
 	if g == nil {
@@ -95,15 +97,27 @@ func (s *server) watchMoves(ctx context.Context) error {
 	look := time.NewTicker(movedLook)
 	defer look.Stop()
 	var since time.Time
-	for s.store.Parted() {
-		switch moved := s.moved(ctx, g); {
+	for {
+		parted := s.store.Parted()
+		var moved map[string]string
+		if parted || s.leading.Load() != nil {
+			moved = s.moved(ctx, g)
+		}
+		switch {
 		case len(moved) == 0:
 			since = time.Time{}
 		case since.IsZero():
 			since = time.Now()
-		case time.Since(since) > movedPatience:
-			s.log.Info("other members are not where the store looks for them; it is opened anew", "members", strings.Join(moved, ", "))
+		case time.Since(since) <= movedPatience:
+		case parted:
+			s.log.Info("other members are not where the store looks for them; it is opened anew", "members", strings.Join(slices.Sorted(maps.Keys(moved)), ", "))
 			return errMoved
+		default:
+			for name, address := range moved {
+				if err := s.store.Readdress(ctx, name, address); err != nil && ctx.Err() == nil {
+					s.log.Warn("could not note where another member has moved; trying again", "member", name, "to", address, "error", err)
+				}
+			}
 		}
 		select {
 		case <-look.C:
@@ -111,11 +125,11 @@ func (s *server) watchMoves(ctx context.Context) error {
 			return nil
 		}
 	}
-	return nil
 }
 
-// moved names the members that are elsewhere than where the store looks for them.
-func (s *server) moved(ctx context.Context, g *gossip.Gossip) []string {
+// moved has the addresses of the members that are elsewhere than where the store
+// looks for them, by name.
+func (s *server) moved(ctx context.Context, g *gossip.Gossip) map[string]string {
 	members, err := s.store.Members(ctx)
 	if err != nil {
 		return nil
@@ -124,13 +138,8 @@ func (s *server) moved(ctx context.Context, g *gossip.Gossip) []string {
 	for _, m := range members {
 		noted[m.Name] = m.Address
 	}
-	var moved []string
-	for name, address := range storeAddresses(g.Members(), s.c.name, g.ClusterID(), noted) {
-		if address != noted[name] {
-			moved = append(moved, name)
-		}
-	}
-	slices.Sort(moved)
+	moved := storeAddresses(g.Members(), s.c.name, g.ClusterID(), noted)
+	maps.DeleteFunc(moved, func(name, address string) bool { return address == noted[name] })
 	return moved
 }
 
