@@ -30,6 +30,7 @@ var faults = []fault{
 	{name: "30 % loss", inject: packetLoss},
 	{name: "switch frozen", rewritten: []string{"gw2"}, inject: freezeSwitch},
 	{name: "switches reach different servers", inject: splitReach},
+	{name: "leader loses switches", inject: leaderLosesSwitches},
 	{name: "disk of the leader full", own: true, inject: fullDisk},
 	{name: "restored backup", own: true, inject: restoreBackup},
 }

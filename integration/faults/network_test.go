@@ -167,3 +167,21 @@ func splitReach(f *field) error {
 	}
 	return err
 }
+
+// The leader loses some of the switches, and another server has them all: it gets
+// the lead, and keeps it.
+func leaderLosesSwitches(f *field) error {
+	for _, b := range f.Controlled {
+		if b.Node == lab.Worker(1) || b.Node == lab.GatewayName(2) {
+			f.leader.Relay.Hold(b.Name())
+		}
+	}
+	took, err := f.WaitMasters(f.ctx, f.mark, f.leader)
+	if err == nil {
+		f.note("MASTER of all after %s", took.Round(time.Millisecond))
+		err = cluster.Await(f.ctx, soon, "new work without the leader of before", f.someWork)
+	}
+	f.leader.Relay.Admit()
+	f.note("%d changes of the leader", f.Terms(f.mark))
+	return err
+}
