@@ -28,10 +28,9 @@ func (c claim) equal(o claim) bool {
 // lexically smallest owner stands.
 type cell struct {
 	t      *target
-	key    key      // the port of the match still by name
-	next   *cell    // with the same hash
-	claims []claim  // ascending by owner
-	sole   [1]claim // room for the one that most cells have
+	key    key     // the port of the match still by name
+	next   *cell   // with the same hash
+	claims []claim // ascending by owner
 
 	want    uint64 // cookie of the rule to install; 0: not computed or not installable
 	missing string // the port that the rule waits for

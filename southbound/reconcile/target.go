@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"hash/maphash"
-	"slices"
 	"sync"
 	"time"
 
@@ -132,7 +131,6 @@ func (t *target) cellFor(k key) *cell {
 		}
 	}
 	c := &cell{t: t, key: k, next: t.cells[h]}
-	c.claims = c.sole[:0]
 	t.cells[h] = c
 	return c
 }
@@ -215,7 +213,9 @@ func (t *target) setClaim(k key, x claim) (c *cell, changed, conflict bool) {
 	default:
 		t.claims++
 		t.unindex(c)
-		c.claims = slices.Insert(c.claims, i, x)
+		c.claims = append(c.claims, claim{})
+		copy(c.claims[i+1:], c.claims[i:])
+		c.claims[i] = x
 	}
 	t.index(c)
 	delete(t.aside, x.owner)
@@ -231,7 +231,7 @@ func (t *target) dropClaim(c *cell, o flow.Owner) {
 	}
 	t.claims--
 	t.unindex(c)
-	c.claims = slices.Delete(c.claims, i, i+1)
+	c.claims = append(c.claims[:i], c.claims[i+1:]...)
 	t.index(c)
 	delete(t.aside, o)
 	c.released = false
