@@ -149,10 +149,11 @@ func freezeSwitch(f *field) error {
 	return errors.Join(err, node.ResumeSwitch())
 }
 
-// No server reaches all switches: the gateway reaches only one server, the worker
-// only another.
+// No server reaches all switches: the gateway reaches only the leader, the worker
+// only another. (A gateway that the leader doesn't reach counts as dead, and its
+// routers move.)
 func splitReach(f *field) error {
-	ways := map[string]*cluster.Member{lab.Gateway: f.Members[0], lab.Worker(1): f.Members[1]}
+	ways := map[string]*cluster.Member{lab.Gateway: f.leader, lab.Worker(1): f.Followers(f.leader)[0]}
 	for _, b := range f.Controlled {
 		for _, m := range f.Members {
 			if only, ok := ways[b.Node]; ok && only != m {
