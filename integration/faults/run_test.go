@@ -245,6 +245,9 @@ func TestFaults(t *testing.T) {
 	}
 	cases := chosen(t, faults, func(c fault) string { return c.name })
 	if len(cases) == 0 {
+		if len(chosen(t, failOvers, func(w failOver) string { return w.name })) == 0 {
+			t.Fatalf("-faults %q names no case", *which)
+		}
 		t.Skip("-faults names none of them")
 	}
 	harness.NeedRoot(t)
