@@ -139,6 +139,9 @@ func (s *story) hear(name, line string) {
 		s.recent[id[:strings.LastIndexByte(id, '-')]] = id
 	case "count":
 		s.count[id]++
+	case "error":
+		s.t.Errorf("%s does not start: %s", name, rest)
+		return
 	default:
 		if _, id, ok := strings.Cut(id, " "); ok {
 			s.unsure[id] = true
