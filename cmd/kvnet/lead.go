@@ -115,7 +115,7 @@ func (n notLeader) Error() string { return string(n) }
 
 func (notLeader) Is(target error) bool { return target == store.ErrNotLeader }
 
-// ledElsewhere is an error that names the leader or says that nobody leads, or nil
+// ledElsewhere is an error that names the leader or says that none is known, or nil
 // if no other server has led.
 func (s *server) ledElsewhere() error {
 	st, g := s.opened.Load(), s.gossip.Load()
@@ -123,7 +123,7 @@ func (s *server) ledElsewhere() error {
 		return nil
 	}
 	if why := s.trouble(); why != "" {
-		return notLeader("nobody leads at the moment: " + why)
+		return notLeader("this server knows of no leader: " + why)
 	}
 	t, _ := st.Leader()
 	if t.Name == "" || t.Name == s.c.name {
@@ -132,7 +132,7 @@ func (s *server) ledElsewhere() error {
 	return leaderAmong(t.Name, g.Members())
 }
 
-// leaderAmong says where the recorded leader is, or that nobody leads.
+// leaderAmong says where the recorded leader is, or that none is known.
 func leaderAmong(name string, members []gossip.Member) error {
 	for _, m := range members {
 		switch {
@@ -140,10 +140,10 @@ func leaderAmong(name string, members []gossip.Member) error {
 		case m.State == gossip.Alive:
 			return notLeader(fmt.Sprintf("this server does not lead; ask %q, its REST is at %s", name, m.Meta.REST))
 		default:
-			return notLeader(fmt.Sprintf("nobody leads at the moment: the last leader %q has %s", name, m.State))
+			return notLeader(fmt.Sprintf("this server knows of no leader: the last one, %q, has %s", name, m.State))
 		}
 	}
-	return notLeader(fmt.Sprintf("nobody leads at the moment: the last leader %q is not there", name))
+	return notLeader(fmt.Sprintf("this server knows of no leader: the last one, %q, is not there", name))
 }
 
 // epochs raises the epoch on a client's request and takes a term of it.

@@ -33,9 +33,9 @@ func TestOnlyALeaderThatIsThereIsAsked(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"s1": `this server does not lead; ask "s1", its REST is at 192.0.2.1:8181`,
-		"s2": `nobody leads at the moment: the last leader "s2" has failed`,
-		"s3": `nobody leads at the moment: the last leader "s3" has left`,
-		"s4": `nobody leads at the moment: the last leader "s4" is not there`,
+		"s2": `this server knows of no leader: the last one, "s2", has failed`,
+		"s3": `this server knows of no leader: the last one, "s3", has left`,
+		"s4": `this server knows of no leader: the last one, "s4", is not there`,
 	} {
 		if err := leaderAmong(name, members); err.Error() != want || !errors.Is(err, store.ErrNotLeader) {
 			t.Errorf("%s: %v", name, err)
