@@ -57,7 +57,7 @@ func memberChild(dir, config string) int {
 	}
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(os.Stdout, format+"\n", args...) }
 	if m.Steady {
-		steady(ctx, s, m.Name, say)
+		steady(s, m.Name, say)
 		return 0
 	}
 	var work sync.WaitGroup
