@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"kvnet/internal/pause"
 )
 
 const (
@@ -99,7 +101,7 @@ func (g *Gossip) keepJoined(ctx context.Context) {
 			wait = minRejoin
 			unmet = len(g.c.Join) > 0
 			// A view that changes all the time must not make this spin.
-			if !pause(ctx, minRejoin/10) {
+			if !pause.For(ctx, minRejoin/10) {
 				t.Stop()
 				return
 			}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"kvnet/internal/pause"
 )
 
 // sessions keeps one stream open between this server and each other member. It
@@ -92,7 +94,7 @@ func (s *sessions) reach(ctx context.Context, m Member) {
 		}
 		// The mark stays for a moment, so that a member that can't be reached
 		// is not dialled at each change of the view.
-		pause(ctx, sessionPause/2)
+		pause.For(ctx, sessionPause/2)
 		s.mu.Lock()
 		if s.dialing[m.Name] == m.Meta.Instance {
 			delete(s.dialing, m.Name)
@@ -170,7 +172,7 @@ func (s *sessions) hold(ctx context.Context, name string, x *session) {
 func (s *sessions) check(ctx context.Context, name string, instance uint64) {
 	dead := false
 	for _, p := range checkPauses {
-		if !pause(ctx, p) {
+		if !pause.For(ctx, p) {
 			return
 		}
 		m, ok := s.view.get(name)
@@ -191,19 +193,4 @@ func (s *sessions) check(ctx context.Context, name string, instance uint64) {
 		}
 	}
 	s.lost(dead)
-}
-
-// pause waits and returns false if ctx ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

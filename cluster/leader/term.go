@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kvnet/cluster/store"
+	"kvnet/internal/pause"
 )
 
 // Terms is where terms are taken. *store.Store implements it.
@@ -172,7 +173,7 @@ func (l *Leadership) Run(ctx context.Context) error {
 			}
 			l.c.Logger.Warn("this server leads no longer; standing again", "term", t.Term, "in", backoff, "err", why)
 		}
-		if !sleep(ctx, backoff) {
+		if !pause.For(ctx, backoff) {
 			return context.Cause(ctx)
 		}
 		backoff = min(2*backoff, maxBackoff)
@@ -269,15 +270,4 @@ func (l *Leadership) set(t store.Term, held bool, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.term, l.held, l.until = t, held, until
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

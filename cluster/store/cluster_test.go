@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"kvnet/internal/pause"
 	"kvnet/model"
 	"kvnet/model/state"
 )
@@ -78,7 +79,7 @@ func closeAll(fs map[string]*fixture) {
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for c := ctx(t); !ok(); {
-		if !sleep(c, 5*time.Millisecond) {
+		if !pause.For(c, 5*time.Millisecond) {
 			t.Fatalf("never: %s", what)
 		}
 	}

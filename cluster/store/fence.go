@@ -8,6 +8,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"kvnet/internal/pause"
 )
 
 // errFenced is the error of a write that was not carried out and never will be.
@@ -88,7 +90,7 @@ func (f *fence) raise(ctx context.Context, held int64) error {
 		if err != nil && !dropped(err) && !errors.Is(err, errLeaderGone) {
 			return err
 		}
-		if err != nil && !sleep(ctx, retryPause) {
+		if err != nil && !pause.For(ctx, retryPause) {
 			return errors.Join(err, context.Cause(ctx))
 		}
 	}

@@ -5,6 +5,8 @@ package store
 import (
 	"context"
 	"time"
+
+	"kvnet/internal/pause"
 )
 
 const (
@@ -26,7 +28,7 @@ func (s *Store) KeepAway(ctx context.Context, fit func(name string) bool) {
 	}
 	ctx, cancel := s.during(ctx)
 	defer cancel()
-	for wait := keepAwayEvery; sleep(ctx, wait); {
+	for wait := keepAwayEvery; pause.For(ctx, wait); {
 		_, err := s.MoveLeader(ctx, fit)
 		wait = keepAwayEvery
 		if err != nil && ctx.Err() == nil {

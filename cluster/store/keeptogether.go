@@ -5,6 +5,8 @@ package store
 import (
 	"context"
 	"time"
+
+	"kvnet/internal/pause"
 )
 
 // KeepAway does the opposite of what it is for: it has etcd's leader come to this
@@ -16,7 +18,7 @@ func (s *Store) KeepAway(ctx context.Context, _ func(name string) bool) {
 	ctx, cancel := s.during(ctx)
 	defer cancel()
 	server := s.engine.etcd.Server
-	for sleep(ctx, 100*time.Millisecond) {
+	for pause.For(ctx, 100*time.Millisecond) {
 		if lead, own := server.Lead(), uint64(server.MemberID()); lead != 0 && lead != own {
 			ctx, cancel := context.WithTimeout(ctx, 2*s.c.Election)
 			_ = server.MoveLeader(ctx, lead, own) // tried again

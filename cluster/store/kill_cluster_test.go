@@ -19,6 +19,7 @@ import (
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/tracker"
 
+	"kvnet/internal/pause"
 	"kvnet/model/state"
 )
 
@@ -62,7 +63,7 @@ func memberChild(dir, config string) int {
 	}
 	var work sync.WaitGroup
 	work.Go(func() {
-		for sleep(ctx, 10*time.Millisecond) {
+		for pause.For(ctx, 10*time.Millisecond) {
 			if moved, _ := s.MoveLeader(ctx, func(string) bool { return true }); moved {
 				say("moved")
 				return

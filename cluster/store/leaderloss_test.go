@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"kvnet/internal/pause"
 	"kvnet/model"
 )
 
@@ -29,7 +30,7 @@ func steady(s *Store, name string, say func(format string, args ...any)) {
 		end()
 	}()
 	go func() {
-		for leads := false; sleep(ctx, 5*time.Millisecond); {
+		for leads := false; pause.For(ctx, 5*time.Millisecond); {
 			h, _ := s.Health()
 			if h.Leads && !leads {
 				say("leads")
@@ -43,7 +44,7 @@ func steady(s *Store, name string, say func(format string, args ...any)) {
 	}
 	work.Wait()
 	say("done")
-	sleep(ctx, time.Minute)
+	pause.For(ctx, time.Minute)
 }
 
 func steadyClient(stop context.Context, s *Store, client string, say func(format string, args ...any)) {
@@ -64,7 +65,7 @@ func steadyClient(stop context.Context, s *Store, client string, say func(format
 		}
 		_, err := s.Create(ctx, network(counter))
 		if made = done("create", counter, err) || errors.Is(err, ErrExists); !made {
-			sleep(stop, 10*time.Millisecond)
+			pause.For(stop, 10*time.Millisecond)
 		}
 	}
 	for i := 0; stop.Err() == nil; i++ {

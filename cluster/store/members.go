@@ -11,6 +11,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"kvnet/internal/pause"
 )
 
 // Member is a server that keeps a copy of the embedded store.
@@ -262,7 +264,7 @@ func (s *Store) changeMembers(ctx context.Context, doing string, f func(context.
 				return 0, err
 			}
 			last = err
-			if !sleep(ctx, 100*time.Millisecond) {
+			if !pause.For(ctx, 100*time.Millisecond) {
 				return 0, fmt.Errorf("%w: %w", ErrUnavailable, last)
 			}
 		}
@@ -351,7 +353,7 @@ func (s *Store) announceAddress(ctx context.Context) {
 		if wait >= maxBackoff {
 			s.log.Warn("could not tell the other members the address of this one; trying again", "address", want.Host, "err", err)
 		}
-		if !sleep(ctx, wait) {
+		if !pause.For(ctx, wait) {
 			return
 		}
 	}

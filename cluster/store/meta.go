@@ -112,7 +112,7 @@ func (s *Store) adoptMeta(ctx context.Context, id Identity) error {
 		p := s.newPlan()
 		p.requireRevision(metaKey, modified, func(*mvccpb.KeyValue) error { return ErrConflict })
 		p.put(metaKey, value)
-		if _, err = s.commit(ctx, p, leaderWrite); !isConflict(err) || !pause(ctx, attempt) {
+		if _, err = s.commit(ctx, p, leaderWrite); !isConflict(err) || !backOff(ctx, attempt) {
 			return err
 		}
 	}
@@ -206,7 +206,7 @@ func (s *Store) RaiseEpoch(ctx context.Context, atLeast uint32) (epoch uint32, e
 			if err == nil {
 				return rev, nil
 			}
-			if !isConflict(err) || !pause(ctx, attempt) {
+			if !isConflict(err) || !backOff(ctx, attempt) {
 				return 0, err
 			}
 		}

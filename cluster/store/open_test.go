@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"kvnet/integration/freeport"
+	"kvnet/internal/pause"
 	"kvnet/model"
 	"kvnet/model/state"
 )
@@ -280,7 +281,7 @@ func TestAnOpenThatGaveUpLeavesTheDirectoryInTheEnd(t *testing.T) {
 			}
 			return
 		}
-		if !errors.Is(err, ErrLocked) || !sleep(all, 10*time.Millisecond) {
+		if !errors.Is(err, ErrLocked) || !pause.For(all, 10*time.Millisecond) {
 			t.Fatal(err)
 		}
 	}

@@ -18,6 +18,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"kvnet/internal/pause"
 )
 
 // newClient makes a client of the engine in this process that waits through an
@@ -137,7 +139,7 @@ func (k patientKV) answer(ctx context.Context, held int64, write func(context.Co
 			return a.resp, a.err
 		default:
 		}
-		if !sleep(ctx, time.Millisecond) {
+		if !pause.For(ctx, time.Millisecond) {
 			break
 		}
 	}
@@ -162,7 +164,7 @@ func (k patientKV) retry(ctx context.Context, f func() (again bool, err error)) 
 		if !again || time.Now().After(end) {
 			return err
 		}
-		if !sleep(ctx, retryPause) {
+		if !pause.For(ctx, retryPause) {
 			return errors.Join(err, context.Cause(ctx))
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"kvnet/internal/pause"
 )
 
 const (
@@ -32,7 +34,7 @@ const (
 // they are found among all files of the process.
 func (s *Store) boundSilence(ctx context.Context) {
 	var said bool
-	for sleep(ctx, socketsEvery) {
+	for pause.For(ctx, socketsEvery) {
 		if err := boundSockets(s.engine.peerPorts()); err != nil && !said {
 			said = true
 			s.log.Warn("connections with the stores of other servers may hang for long after a failure of the network", "err", err)

@@ -10,6 +10,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"kvnet/internal/pause"
 )
 
 // writer says on whose behalf a transaction is, which decides how much space it
@@ -77,7 +79,7 @@ func (s *Store) upkeep(ctx context.Context) {
 		}
 		s.makeRoom(ctx, forced)
 		// Refused writers kick again and again; each compaction costs the same.
-		if forced && !sleep(ctx, min(time.Second, s.c.tuning.upkeep)) {
+		if forced && !pause.For(ctx, min(time.Second, s.c.tuning.upkeep)) {
 			return
 		}
 	}

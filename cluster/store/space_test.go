@@ -12,6 +12,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
+	"kvnet/internal/pause"
 	"kvnet/model"
 	"kvnet/model/state"
 )
@@ -45,7 +46,7 @@ func (f *fixture) eventually(write func() error) {
 		if err == nil {
 			return
 		}
-		if !errors.Is(err, ErrNoSpace) || !sleep(c, 10*time.Millisecond) {
+		if !errors.Is(err, ErrNoSpace) || !pause.For(c, 10*time.Millisecond) {
 			f.t.Fatalf("still refused: %v", err)
 		}
 	}

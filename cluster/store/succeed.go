@@ -7,6 +7,8 @@ import (
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
+
+	"kvnet/internal/pause"
 )
 
 // succeedTurn is how many heartbeats a member gives the one before it.
@@ -24,7 +26,7 @@ func (s *Store) Succeed(ctx context.Context, dead string, turn int) error {
 	}
 	server := s.engine.etcd.Server
 	led := server.Lead()
-	if !sleep(ctx, time.Duration(turn)*succeedTurn*s.c.Heartbeat) {
+	if !pause.For(ctx, time.Duration(turn)*succeedTurn*s.c.Heartbeat) {
 		return context.Cause(ctx)
 	}
 	if lead := server.Lead(); lead != led && lead != raft.None {

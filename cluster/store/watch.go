@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"kvnet/internal/pause"
 	"kvnet/model"
 	"kvnet/model/state"
 )
@@ -46,7 +47,7 @@ func (s *Store) follow(ctx context.Context, revision int64) {
 		if revision != last {
 			wait = s.c.tuning.backoff
 		}
-		if !sleep(ctx, wait) {
+		if !pause.For(ctx, wait) {
 			return
 		}
 		wait = min(2*wait, maxBackoff)
@@ -281,16 +282,4 @@ func (s *Store) Unreadable() map[string]error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.unreadable)
-}
-
-// sleep returns false if ctx ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

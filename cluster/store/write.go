@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"kvnet/internal/pause"
 	"kvnet/model"
 )
 
@@ -182,26 +183,19 @@ func (s *Store) swap(ctx context.Context, kind model.Kind, key string, f func(*m
 		if !errors.Is(err, ErrConflict) {
 			return rev, err
 		}
-		if !pause(ctx, attempt) {
+		if !backOff(ctx, attempt) {
 			return 0, fmt.Errorf("%w, again and again until the deadline", err)
 		}
 	}
 }
 
-// pause waits a moment that grows a little with the attempts, so that writers of
+// backOff waits a moment that grows a little with the attempts, so that writers of
 // one object don't collide for ever. It returns false if ctx has ended.
-func pause(ctx context.Context, attempt int) bool {
+func backOff(ctx context.Context, attempt int) bool {
 	if attempt == 0 {
 		return ctx.Err() == nil
 	}
-	t := time.NewTimer(rand.N(time.Duration(min(attempt, 20)) * 500 * time.Microsecond))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return pause.For(ctx, rand.N(time.Duration(min(attempt, 20))*500*time.Microsecond))
 }
 
 // commit runs the transaction and returns its revision, or why it was refused.

@@ -16,6 +16,7 @@ import (
 
 	"kvnet/cluster/gossip"
 	"kvnet/cluster/store"
+	"kvnet/internal/pause"
 )
 
 // foundingTimeout is how long a founder waits for the stores of the others: they
@@ -63,7 +64,7 @@ func (s *server) enter(ctx context.Context, restAddr, openflowAddr net.Addr) err
 		if err == nil {
 			break
 		}
-		if !plan.Joining || store.HasData(s.c.dataDir) || !pause(founding, time.Second/2) {
+		if !plan.Joining || store.HasData(s.c.dataDir) || !pause.For(founding, time.Second/2) {
 			return err
 		}
 		s.log.Info("the store could not join yet; asking for the members anew", "reason", err)
@@ -171,7 +172,7 @@ func (s *server) join(ctx context.Context, cluster string) (store.Cluster, error
 				s.phase.set("the cluster has not taken this server in yet: " + text)
 			}
 		}
-		if !pause(ctx, time.Second) {
+		if !pause.For(ctx, time.Second) {
 			return store.Cluster{}, context.Cause(ctx)
 		}
 	}
@@ -264,16 +265,4 @@ func (s *server) waiting() string {
 		return fmt.Sprintf("this server is waiting for %d more servers to found a cluster of %d; here are: %s", missing, expect, strings.Join(here, ", "))
 	}
 	return fmt.Sprintf("the servers %s are about to agree on a cluster of %d; if that takes long, the log says why", strings.Join(here, ", "), expect)
-}
-
-// pause waits; it returns false if ctx ended before.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"kvnet/cluster/gossip"
 	"kvnet/cluster/store"
+	"kvnet/internal/pause"
 )
 
 // The kinds of requests between servers.
@@ -194,7 +195,7 @@ func (s *server) seekVote(ctx context.Context) {
 				s.log.Info("this server has no vote in the cluster yet", "reason", err)
 			}
 		}
-		if !pause(ctx, 200*time.Millisecond) {
+		if !pause.For(ctx, 200*time.Millisecond) {
 			return
 		}
 	}
@@ -207,7 +208,7 @@ func (s *server) seekVote(ctx context.Context) {
 			return
 		}
 		s.log.Warn("this server could not tell the others which cluster it belongs to; trying again", "error", err)
-		if !pause(ctx, time.Second) {
+		if !pause.For(ctx, time.Second) {
 			return
 		}
 	}

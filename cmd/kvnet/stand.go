@@ -10,6 +10,7 @@ import (
 
 	"kvnet/cluster/gossip"
 	"kvnet/cluster/leader"
+	"kvnet/internal/pause"
 )
 
 const (
@@ -50,7 +51,7 @@ func (s *server) stand(ctx context.Context) error {
 		if !said {
 			s.log.Error("a server that this one doesn't know leads on the same external store; this one doesn't lead before the gossip knows it: start all with --join and --bootstrap-expect", "leader", stranger)
 		}
-		if !pause(ctx, standLook) {
+		if !pause.For(ctx, standLook) {
 			return context.Cause(ctx)
 		}
 	}

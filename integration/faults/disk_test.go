@@ -9,25 +9,14 @@ import (
 // The leader's disk is full: its writes fail or another server takes over, and
 // nothing is lost when there is space again.
 func fullDisk(f *field) (err error) {
-	if f.World, err = started(f.ctx, servers, true); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if f.leader, err = f.WaitLeader(f.ctx, soon); err != nil {
-		return err
-	}
-	traffic, err := f.StartTraffic(f.ctx)
-	if err != nil {
-		return err
-	}
-	f.mark = f.Mark()
-	free, err := cluster.Fill(f.leader.Dir)
-	if err == nil {
-		err = f.keepDespite(free)
-	}
-	loss := traffic.Stop()
-	f.note("%d packets lost", loss.Lost)
-	return errors.Join(err, loss.None())
+	return f.own(servers, true, func() error {
+		f.mark = f.Mark()
+		free, err := cluster.Fill(f.leader.Dir)
+		if err != nil {
+			return err
+		}
+		return f.keepDespite(free)
+	})
 }
 
 func (f *field) keepDespite(free func() error) error {

@@ -184,24 +184,13 @@ func fourOfThree(f *field) (err error) {
 
 // A cluster of one grows to three; then the first may die.
 func scaleUp(f *field) (err error) {
-	if f.World, err = started(f.ctx, 1, false); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if f.leader, err = f.WaitLeader(f.ctx, soon); err != nil {
-		return err
-	}
-	traffic, err := f.StartTraffic(f.ctx)
-	if err != nil {
-		return err
-	}
-	before, err := f.Record(f.ctx, f.leader)
-	if err == nil {
-		err = f.grow(before)
-	}
-	loss := traffic.Stop()
-	f.note("%d packets lost", loss.Lost)
-	return errors.Join(err, loss.None())
+	return f.own(1, false, func() error {
+		before, err := f.Record(f.ctx, f.leader)
+		if err != nil {
+			return err
+		}
+		return f.grow(before)
+	})
 }
 
 func (f *field) grow(before cluster.Record) error {

@@ -95,6 +95,26 @@ func startedWith(ctx context.Context, binary string, n int, small bool) (w *clus
 	return w, nil
 }
 
+// own starts a cluster of n servers for one case alone and calls inject under
+// traffic, of which nothing may be lost.
+func (f *field) own(n int, small bool, inject func() error) (err error) {
+	if f.World, err = started(f.ctx, n, small); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if f.leader, err = f.WaitLeader(f.ctx, soon); err != nil {
+		return err
+	}
+	traffic, err := f.StartTraffic(f.ctx)
+	if err != nil {
+		return err
+	}
+	err = inject()
+	loss := traffic.Stop()
+	f.note("%d packets lost", loss.Lost)
+	return errors.Join(err, loss.None())
+}
+
 // run runs a case and fills its row.
 func (s *shared) run(t *testing.T, c fault) (r row) {
 	t.Helper()

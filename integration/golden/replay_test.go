@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"kvnet/integration/harness"
-	"kvnet/integration/lab"
 	"kvnet/integration/relay"
 	"kvnet/model"
 )
@@ -50,15 +49,7 @@ type replay struct {
 }
 
 func newReplay(t *testing.T, s *Scenario) *replay {
-	l, err := lab.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	l := harness.Lab(t)
 	rig := harness.Start(t, harness.Context(t, time.Minute), l.Dir, harness.Options{FullAuditInterval: fullAudit})
 	return &replay{
 		Scenario: s, t: t,

@@ -31,6 +31,21 @@ func Context(t testing.TB, limit time.Duration) context.Context {
 	return ctx
 }
 
+// Lab is an empty lab that ends with the test.
+func Lab(t testing.TB) *lab.Lab {
+	t.Helper()
+	l, err := lab.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
 // Eventually calls check again and again until it returns nil, and fails the test
 // with its last error when that takes longer than limit.
 func Eventually(t testing.TB, limit time.Duration, what string, check func() error) {

@@ -74,15 +74,7 @@ func found(ctx context.Context, t *testing.T) *cluster.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := lab.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	l := harness.Lab(t)
 	c, err := cluster.New(ctx, &lab.Flat{Lab: l}, cluster.Config{Binary: binary})
 	if err != nil {
 		t.Fatal(err)

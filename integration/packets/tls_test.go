@@ -35,15 +35,8 @@ func newTLSWorld(t *testing.T) *tlsWorld {
 	t.Helper()
 	harness.NeedRoot(t)
 	w := &tlsWorld{t: t, ctx: harness.Context(t, 4*time.Minute), controllers: tlstest.NewCA(t), switches: tlstest.NewCA(t)}
-	l, err := lab.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	l := harness.Lab(t)
+	var err error
 	if w.node, err = l.AddNode(w.ctx, "gw1"); err != nil {
 		t.Fatal(err)
 	}

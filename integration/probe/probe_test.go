@@ -1,28 +1,18 @@
 package probe_test
 
 import (
-	"context"
 	"net/netip"
 	"testing"
 	"time"
 
-	"kvnet/integration/lab"
+	"kvnet/integration/harness"
 	"kvnet/integration/probe"
 )
 
 // Two hosts on one learning switch can do all that the probes know.
 func TestProbesWorkOverAnOrdinarySwitch(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	l, err := lab.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	ctx := harness.Context(t, time.Minute)
+	l := harness.Lab(t)
 	a, b := twoHosts(ctx, t, l)
 	addressA, addressB := netip.MustParseAddr("192.168.7.1"), netip.MustParseAddr("192.168.7.2")
 
@@ -77,17 +67,8 @@ func TestProbesWorkOverAnOrdinarySwitch(t *testing.T) {
 }
 
 func TestStreamCountsWhatIsLost(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	l, err := lab.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	ctx := harness.Context(t, time.Minute)
+	l := harness.Lab(t)
 	a, _ := twoHosts(ctx, t, l)
 	stream, err := probe.StartPing(a.NS, netip.MustParseAddr("192.168.7.2"), 10*time.Millisecond)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"kvnet/internal/pause"
 	"kvnet/model"
 )
 
@@ -77,22 +78,10 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 			// Too many open files, a connection reset before it was accepted:
 			// nothing that ends a listener.
 			s.cfg.Logger.Warn("can't accept a switch's connection", "listener", ln.Addr().String(), "error", err)
-			if !pause(ctx, 100*time.Millisecond) {
+			if !pause.For(ctx, 100*time.Millisecond) {
 				return nil
 			}
 		}
-	}
-}
-
-// pause waits for d; it is false if ctx ended before.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

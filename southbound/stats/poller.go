@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"kvnet/internal/pause"
 	"kvnet/model"
 	"kvnet/model/state"
 	"kvnet/southbound/openflow"
@@ -77,7 +78,7 @@ func (p *Poller) round(ctx context.Context) {
 	var g errgroup.Group
 	g.SetLimit(p.c.Parallel)
 	for i, d := range list {
-		if i > 0 && !pause(ctx, p.c.Interval/time.Duration(len(list))) {
+		if i > 0 && !pause.For(ctx, p.c.Interval/time.Duration(len(list))) {
 			break
 		}
 		g.Go(func() error {
@@ -86,18 +87,6 @@ func (p *Poller) round(ctx context.Context) {
 		})
 	}
 	_ = g.Wait() // reads have no errors
-}
-
-// pause waits; it is false if ctx ended before.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // read reads one switch. Of a switch that can't be read there are no gauges:

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"kvnet/integration/cluster"
 	"kvnet/integration/cmd/internal/stage"
 	"kvnet/integration/lab"
 	"kvnet/integration/server"
@@ -178,19 +179,5 @@ const pause = 50 * time.Millisecond
 
 // await calls check until it returns nil, 15 s long.
 func await(ctx context.Context, what string, check func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
-	defer cancel()
-	tick := time.NewTicker(pause)
-	defer tick.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: %w (%w)", what, err, ctx.Err())
-		case <-tick.C:
-		}
-	}
+	return cluster.Await(ctx, 15*time.Second, what, check)
 }
