@@ -41,8 +41,12 @@ type DeciderConfig struct {
 	// Grace is how long after the take-over a bridge that has not come counts as
 	// neither there nor lost. Default: 10 s.
 	Grace time.Duration
+	// CutGrace is how long a router stays on a gateway that has lost one switch while
+	// another one of it is connected. Default: 3 s; a switch tries again after 1 s,
+	// and then after 2 s more.
+	CutGrace time.Duration
 	// LostGrace is how long a router stays on a gateway that was lost, if no other
-	// gateway is complete. Default: 5 s.
+	// gateway is complete. Default: 5 s. It is no shorter than CutGrace.
 	LostGrace time.Duration
 	Logger    *slog.Logger
 }
@@ -55,9 +59,9 @@ type Decider struct {
 	groups *numbers // by balancer
 	macs   *numbers // by node
 
-	nodes, routers, balancers map[string]struct{}  // to be decided again
-	allGateways               bool                 // routers without a living gateway too
-	lost                      map[string]time.Time // nodes that became INCOMPLETE, and when; zero: long ago
+	nodes, routers, balancers map[string]struct{} // to be decided again
+	allGateways               bool                // routers without a living gateway too
+	lost                      map[string]loss     // nodes that became INCOMPLETE
 	graceOver                 bool
 }
 
@@ -66,13 +70,17 @@ func NewDecider(c DeciderConfig) *Decider {
 	if c.Grace == 0 {
 		c.Grace = 10 * time.Second
 	}
+	if c.CutGrace == 0 {
+		c.CutGrace = 3 * time.Second
+	}
 	if c.LostGrace == 0 {
 		c.LostGrace = 5 * time.Second
 	}
+	c.LostGrace = max(c.LostGrace, c.CutGrace)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	return &Decider{c: c, lost: map[string]time.Time{},
+	return &Decider{c: c, lost: map[string]loss{},
 		zones:  newNumbers(decide.NewAllocator(uint32(c.ZoneBase)+1, maxZone)),
 		groups: newNumbers(decide.NewAllocator(flow.GroupIDMin, flow.GroupIDMax)),
 		macs:   newNumbers(decide.NewExternalMACs()),
@@ -190,6 +198,7 @@ func (d *Decider) changed(snap state.Snapshot, c model.Change) {
 		for _, sw := range model.Versions[*model.Switch](c) {
 			if n := snap.NodeByBridge(sw.DPID); n != nil {
 				d.nodes[n.Hostname] = struct{}{}
+				d.stillLost(snap, n.Hostname)
 			}
 		}
 	case model.KindRouter:
@@ -226,9 +235,7 @@ func (d *Decider) changed(snap state.Snapshot, c model.Change) {
 // gatewayChanged marks the routers that a change of a node may move: those that
 // it serves, and, if it can serve now, those that nobody serves.
 func (d *Decider) gatewayChanged(snap state.Snapshot, hostname string) {
-	for r := range snap.RoutersByGateway(hostname) {
-		d.routers[r] = struct{}{}
-	}
+	d.markRouters(snap, hostname)
 	if snap.NodeState(hostname) == model.NodeComplete {
 		d.allGateways = true
 	}
@@ -266,7 +273,8 @@ func (d *Decider) decide(ctx context.Context, snap state.Snapshot) (again bool, 
 		}
 	}
 	if len(d.routers) > 0 {
-		gateways := decide.Gateways{Able: decide.CompleteGateways(snap), Lost: d.lostGateways(snap)}
+		gateways := d.lostGateways(snap)
+		gateways.Able = decide.CompleteGateways(snap)
 		for name := range d.routers {
 			ds = d.add(ds, snap, model.KindRouterStatus, name, func() model.Object {
 				r := snap.Router(name)

@@ -133,9 +133,10 @@ func TestRoutersFollowTheirGateways(t *testing.T) {
 	if !gatewayIs("r1", "gw1")(l.db.Snapshot()) {
 		t.Error("a new gateway took the router")
 	}
-	l.db.SwitchDisconnected(0xb1, "cut off")
+	l.db.SwitchDisconnected(0xa1, "dead")
+	l.db.SwitchDisconnected(0xb1, "dead")
 	eventually(t, l.db, "the second gateway", gatewayIs("r1", "gw2"))
-	connect(l.db, 0xb1)
+	connect(l.db, 0xa1, 0xb1)
 	eventually(t, l.db, "the first node is complete again", func(s state.Snapshot) bool { return s.NodeState("gw1") == model.NodeComplete })
 	if !gatewayIs("r1", "gw2")(l.db.Snapshot()) {
 		t.Error("a returning gateway took the router back")
@@ -293,7 +294,9 @@ func TestBridgeThatDoesNotComeBackCountsAsLostAfterTheGrace(t *testing.T) {
 }
 
 func TestRouterStaysOnItsOnlyGatewayForAShortLoss(t *testing.T) {
-	l, _, _ := decider(t, func(c *leader.DeciderConfig) { c.LostGrace = 300 * time.Millisecond })
+	l, _, _ := decider(t, func(c *leader.DeciderConfig) {
+		c.CutGrace, c.LostGrace = 10*time.Millisecond, 300*time.Millisecond
+	})
 	l.client(&model.Router{Name: "r1"})
 	l.client(gateway("gw1", 1))
 	connect(l.db, 0xa1, 0xb1)
@@ -310,4 +313,50 @@ func TestRouterStaysOnItsOnlyGatewayForAShortLoss(t *testing.T) {
 	}
 	l.db.SwitchDisconnected(0xb1, "cut off for good")
 	eventually(t, l.db, "no gateway after the grace", gatewayIs("r1", ""))
+}
+
+func TestRouterStaysOnAGatewayWhileOneOfItsSwitchesIsThere(t *testing.T) {
+	const long = time.Hour
+	l, _, _ := decider(t, func(c *leader.DeciderConfig) { c.CutGrace = long })
+	l.client(gateway("gw1", 1))
+	connect(l.db, 0xa1, 0xb1)
+	l.client(&model.Router{Name: "r1"})
+	eventually(t, l.db, "the gateway", gatewayIs("r1", "gw1"))
+	l.client(gateway("gw2", 2))
+	connect(l.db, 0xa2, 0xb2)
+	eventually(t, l.db, "another gateway", func(s state.Snapshot) bool { return s.NodeState("gw2") == model.NodeComplete })
+
+	cut := func(id model.DPID) {
+		t.Helper()
+		l.db.SwitchDisconnected(id, "cut off")
+		eventually(t, l.db, "INCOMPLETE", func(s state.Snapshot) bool { return s.NodeState("gw1") == model.NodeIncomplete })
+		// What is decided after the cut shows that the router was decided.
+		l.client(&model.Router{Name: "after"})
+		eventually(t, l.db, "another decision", gatewayIs("after", "gw2"))
+		l.remove(model.KindRouter, "after")
+		if !gatewayIs("r1", "gw1")(l.db.Snapshot()) {
+			t.Errorf("the router left, though only switch %s was cut off", id)
+		}
+	}
+	for _, id := range []model.DPID{0xa1, 0xb1} {
+		cut(id)
+		connect(l.db, id)
+		eventually(t, l.db, "COMPLETE again", func(s state.Snapshot) bool { return s.NodeState("gw1") == model.NodeComplete })
+	}
+	cut(0xa1)
+	l.db.SwitchDisconnected(0xb1, "dead")
+	eventually(t, l.db, "the other gateway", gatewayIs("r1", "gw2"))
+}
+
+func TestRouterLeavesAGatewayOneSwitchOfWhichStaysAway(t *testing.T) {
+	l, _, _ := decider(t, func(c *leader.DeciderConfig) { c.CutGrace, c.LostGrace = 50*time.Millisecond, time.Hour })
+	l.client(gateway("gw1", 1))
+	connect(l.db, 0xa1, 0xb1)
+	l.client(&model.Router{Name: "r1"})
+	eventually(t, l.db, "the gateway", gatewayIs("r1", "gw1"))
+	l.client(gateway("gw2", 2))
+	connect(l.db, 0xa2, 0xb2)
+	eventually(t, l.db, "another gateway", func(s state.Snapshot) bool { return s.NodeState("gw2") == model.NodeComplete })
+	l.db.SwitchDisconnected(0xa1, "gone for good")
+	eventually(t, l.db, "the other gateway", gatewayIs("r1", "gw2"))
 }

@@ -15,7 +15,7 @@ var faults = []fault{
 	{name: "rules deleted while all are down", rewritten: []string{"gw2"}, inject: deleteRules},
 	{name: "rolling restart", inject: rollingRestart},
 	{name: "switch killed", loses: true, rewritten: []string{"w1"}, inject: killSwitch},
-	{name: "cut within a bundle", loses: true, rewritten: []string{"gw1", "gw2", "w1"}, inject: cutBundle},
+	{name: "cut within a bundle", inject: cutBundle},
 	{name: "wrong key", inject: wrongKey},
 	{name: "a name that is taken", inject: takenName},
 	{name: "garbage for the gossip", inject: garbage},

@@ -102,6 +102,10 @@ func TestWrittenGatewayCountsAtTheWriteOnly(t *testing.T) {
 	if st := decide.Router(db.Snapshot(), &r2, decide.Gateways{Able: []string{"gw1"}, Lost: []string{"gw2"}}, zones); st.Gateway != "gw1" {
 		t.Fatalf("stayed on %q", st.Gateway)
 	}
+	// One of which a switch is connected keeps it in any case.
+	if st := decide.Router(db.Snapshot(), &r2, decide.Gateways{Able: []string{"gw1"}, Cut: []string{"gw2"}, Lost: []string{"gw2"}}, zones); st.Gateway != "gw2" {
+		t.Fatalf("moved to %q", st.Gateway)
+	}
 	// N-4: without any gateway the election is cleared.
 	if st = decide.Router(db.Snapshot(), &r2, decide.Gateways{}, zones); st.Gateway != "" {
 		t.Fatalf("kept %q", st.Gateway)

@@ -51,6 +51,11 @@ func CompleteGateways(db state.Snapshot) []string {
 type Gateways struct {
 	// Able are the complete gateways.
 	Able []string
+	// Cut are those that were complete until a moment ago, and of which one switch
+	// at least is still connected: they live, as far as is known, and forward. A
+	// router stays there, because moving it costs packets, and one that lives but
+	// can't be told so would go on serving it.
+	Cut []string
 	// Lost are those that were complete until a moment ago. While no gateway is
 	// able, a router stays on one of them: its rules do no harm there, and a
 	// control connection that comes back at once has cost no packet.
@@ -59,7 +64,7 @@ type Gateways struct {
 
 // elect chooses the gateway of a router.
 func (g Gateways) elect(router, present string) string {
-	if len(g.Able) == 0 && slices.Contains(g.Lost, present) {
+	if slices.Contains(g.Cut, present) || len(g.Able) == 0 && slices.Contains(g.Lost, present) {
 		return present
 	}
 	return Elect(router, present, g.Able)

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"kvnet/model"
 	"kvnet/model/state"
@@ -28,6 +29,16 @@ func requiredBridges(n *model.Node) (ids []model.DPID, ok bool) {
 		ids = append(ids, d)
 	}
 	return ids, true
+}
+
+// AnyConnected tells whether one at least of the switches that n has to have is
+// connected.
+func AnyConnected(db state.Snapshot, n *model.Node) bool {
+	ids, _ := requiredBridges(n)
+	return slices.ContainsFunc(ids, func(d model.DPID) bool {
+		sw := db.Switch(d)
+		return sw != nil && sw.Connected
+	})
 }
 
 // Node decides the state of a node whose bridges others make. grace is over once

@@ -233,13 +233,15 @@ func TestBackupIsPostedBackUnchanged(t *testing.T) {
 
 	// The gateway of r1 dies: the router goes to the other one, and stays there
 	// when the first comes back.
-	first, second, bridge := gateways["r1"], "gw2", model.DPID(0x11)
+	first, second, bridges := gateways["r1"], "gw2", []model.DPID{0x11, 0x12, 0x13, 0x14}
 	if first == "gw2" {
-		second, bridge = "gw1", 0x21
+		second, bridges = "gw1", []model.DPID{0x21, 0x22, 0x23}
 	}
-	b.db.SwitchDisconnected(bridge, "cut off")
+	for _, bridge := range bridges {
+		b.db.SwitchDisconnected(bridge, "cut off")
+	}
 	b.waitForGateway("r1", second)
-	b.connect(bridge)
+	b.connect(bridges...)
 	b.waitForNodes(first)
 	b.must(200, "PUT", routersPath+"/r1", `{"name":"r1","mac":"fe:00:00:00:00:01","peerRouter":{"ip":"203.0.113.1"}}`)
 	b.must(200, "PUT", routersPath+"/r3", `{"name":"r3","mac":"fe:00:00:00:00:03","gateway":"`+first+`"}`)
