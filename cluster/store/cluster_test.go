@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -340,6 +341,65 @@ func TestADeadServerIsReplaced(t *testing.T) {
 		t.Fatal("b was not told")
 	}
 	f.at(f.Create(ctx(t), network("m")))
+}
+
+// told calls a function with what is logged.
+type told struct {
+	slog.Handler
+	f func(slog.Record)
+}
+
+func (h told) Handle(ctx context.Context, r slog.Record) error {
+	h.f(r)
+	return h.Handler.Handle(ctx, r)
+}
+
+// TestTheOthersMayGoWhileAStoreIsOpened: it has met them, and then they end before it
+// has read anything.
+func TestTheOthersMayGoWhileAStoreIsOpened(t *testing.T) {
+	t.Parallel()
+	for name, comeBack := range map[string]bool{"for good": false, "and come back": true} {
+		t.Run(name, func(t *testing.T) {
+			cs := planned(t, "a", "b", "c")
+			fs := openAll(t, cs)
+			rev, err := fs["a"].Create(ctx(t), network("n"))
+			for _, f := range fs {
+				f.at(rev, err)
+			}
+			fs["a"].close()
+			c, listed := cs["a"], 0
+			c.LocalAfter = time.Hour
+			if !comeBack {
+				c.LocalAfter = 10 * time.Second // more than the start takes
+			}
+			c.tuning.beforeList = func() {
+				if listed++; listed == 1 {
+					closeAll(map[string]*fixture{"b": fs["b"], "c": fs["c"]})
+				}
+			}
+			var back sync.WaitGroup
+			c.Logger = slog.New(told{c.Logger.Handler(), func(r slog.Record) {
+				if comeBack && strings.Contains(r.Message, "asking again") {
+					back.Go(func() { fs["b"] = open(t, cs["b"]) })
+				}
+			}})
+			a := open(t, c)
+			back.Wait()
+			if a.db.Snapshot().Network("n") == nil {
+				t.Error("what is stored here isn't there")
+			}
+			if listed < 2 {
+				t.Errorf("%d listings", listed)
+			}
+			if _, err := a.Create(ctx(t), network("m")); comeBack != (err == nil) {
+				t.Errorf("write: %v", err)
+			}
+			if !comeBack {
+				fs["b"] = open(t, cs["b"])
+				a.eventually(func() error { _, err := a.Create(ctx(t), network("k")); return err })
+			}
+		})
+	}
 }
 
 func TestServersThatHaveAllMoved(t *testing.T) {

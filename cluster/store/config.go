@@ -87,6 +87,7 @@ type tuning struct {
 	check       time.Duration // between two looks at the revision of the store
 	tables      func(tables) tables
 	free        func(dir string) (int64, bool) // space on the disk
+	beforeList  func()                         // called before each listing
 	beforeWatch func()                         // called before each watch is started
 	forceNew    bool                           // make a cluster of one of the data
 	catchUp     uint64                         // entries that the engine keeps for members that lag

@@ -37,6 +37,10 @@ type embedded struct {
 	identity Identity
 	dead     atomic.Bool // it has met an error that it can't handle
 	removed  atomic.Bool // the others say that it is no member any more
+	// mayReadAlone tells that what is stored here may be read without the others,
+	// readsAlone that Open does so although it had met them.
+	mayReadAlone bool
+	readsAlone   atomic.Bool
 }
 
 // startEmbedded starts etcd in c.Dir and waits until it is ready. fail is told
@@ -143,7 +147,8 @@ func (e *embedded) start(ctx context.Context, c Config, cfg *embed.Config, membe
 		return fmt.Errorf("%w: the engine did not start in time: %w", ErrUnavailable, context.Cause(ctx))
 	}
 	var local <-chan time.Time
-	if member && c.LocalAfter >= 0 && e.identity.Started && e.identity.Previous == "" {
+	e.mayReadAlone = member && c.LocalAfter >= 0 && e.identity.Started && e.identity.Previous == ""
+	if e.mayReadAlone {
 		t := time.NewTimer(c.LocalAfter)
 		defer t.Stop()
 		local = t.C
@@ -166,6 +171,9 @@ func (e *embedded) start(ctx context.Context, c Config, cfg *embed.Config, membe
 	e.client = newClient(e.etcd.Server, c.Name, 4*c.Election)
 	return nil
 }
+
+// local tells that what this member has is to be read without the others.
+func (e *embedded) local() bool { return e.readsAlone.Load() || e.alone() }
 
 // alone tells that this member hasn't been in touch with a quorum yet.
 func (e *embedded) alone() bool {

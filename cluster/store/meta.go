@@ -124,7 +124,7 @@ var errNoMeta = fmt.Errorf("%w: key %q is missing", ErrDamaged, metaKey)
 // readMeta returns the meta key and its revision.
 func (s *Store) readMeta(ctx context.Context) (meta, int64, error) {
 	var opts []clientv3.OpOption
-	if s.engine != nil && s.engine.alone() {
+	if s.engine != nil && s.engine.local() {
 		opts = append(opts, clientv3.WithSerializable())
 	}
 	resp, err := s.client.Get(ctx, metaKey, opts...)

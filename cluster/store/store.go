@@ -12,6 +12,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"kvnet/internal/pause"
 	"kvnet/model"
 	"kvnet/model/state"
 )
@@ -97,21 +98,40 @@ func (s *Store) open(ctx context.Context) (err error) {
 	}
 	ctx, cancel := s.during(ctx)
 	defer cancel()
-	if err := s.settle(ctx, time.Now()); err != nil {
-		return fmt.Errorf("open the store in %s: %w", where, s.reason(err))
-	}
-	revision, err := s.load(ctx, true)
+	revision, err := s.begin(ctx)
 	if err != nil {
 		return fmt.Errorf("open the store in %s: %w", where, s.reason(err))
 	}
 	s.work.Go(func() { s.follow(s.life, revision) })
 	if s.engine != nil {
+		s.engine.readsAlone.Store(false)
 		s.work.Go(func() { s.upkeep(s.life) })
 		s.work.Go(func() { s.guard(s.life) })
 		s.work.Go(func() { s.announceAddress(s.life) })
 		s.work.Go(func() { s.boundSilence(s.life) })
 	}
 	return nil
+}
+
+// begin finds out which cluster this is and reads everything. Another server may
+// die just then: while the store doesn't answer it is asked again, and after
+// Config.LocalAfter a member reads what it has, as one that met nobody.
+func (s *Store) begin(ctx context.Context) (revision int64, err error) {
+	local := time.Now().Add(s.c.LocalAfter)
+	for asked := false; ; asked = true {
+		if err = s.settle(ctx, time.Now()); err == nil {
+			revision, err = s.load(ctx, true)
+		}
+		if !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrNoSpace) || s.life.Err() != nil || !pause.For(ctx, s.c.tuning.backoff) {
+			return revision, err
+		}
+		if !asked {
+			s.log.Info("the store did not answer while it was opened; asking again", "reason", err)
+		}
+		if s.engine != nil && s.engine.mayReadAlone && time.Now().After(local) && !s.engine.readsAlone.Swap(true) {
+			s.log.Warn("the other members are gone again; what is stored here can be read, nothing can be written", "at", s.engine.dialled())
+		}
+	}
 }
 
 // Close ends the watch and stops the embedded engine.

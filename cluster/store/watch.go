@@ -205,10 +205,13 @@ func (s *Store) load(ctx context.Context, strict bool) (int64, error) {
 
 // list reads all objects and the term, page by page, as of one revision.
 func (s *Store) list(ctx context.Context, strict bool) (objects []model.Object, leader Term, revision int64, err error) {
+	if s.c.tuning.beforeList != nil {
+		s.c.tuning.beforeList()
+	}
 	snapshot := s.db.Snapshot()
 	// Once the watch runs, what this member has is what there is to follow. It
 	// can be read without a quorum.
-	local := s.engine != nil && (!strict || s.engine.alone())
+	local := s.engine != nil && (!strict || s.engine.local())
 	for from := prefix; from != ""; {
 		opts := []clientv3.OpOption{
 			clientv3.WithRange(prefixEnd(prefix)),
