@@ -59,7 +59,7 @@ func admit(self, address, cluster string, view []Member, a applicant) error {
 	}
 	if a.name == self {
 		if address != "" && a.address != address {
-			return refuse(NameTaken, "this server at %s has the same name", address)
+			return refuse(NameTaken, "this server at %s has the same name; if it was there itself before, the others forget that within seconds", address)
 		}
 		return nil // news of this server, or of an earlier life of it
 	}

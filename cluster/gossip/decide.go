@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,7 +81,7 @@ func decide(self StoreMember, expect int, rec Record, answers []answer) (decisio
 			return decision{}, fmt.Errorf("server %q expects %d servers, this one expects %d", a.Self.Name, a.Expect, expect)
 		}
 		if !slices.Equal(a.Sees, here) {
-			return decision{}, waiting(fmt.Sprintf("server %q sees %s", a.Self.Name, strings.Join(a.Sees, ", ")))
+			return decision{}, waiting(fmt.Sprintf("server %q has not met all of them yet; it sees %s", a.Self.Name, cmp.Or(strings.Join(a.Sees, ", "), "too few or too many")))
 		}
 		if a.Committed {
 			return decision{}, waiting(fmt.Sprintf("server %q belongs to the cluster %q already", a.Self.Name, a.Plan.ClusterID))

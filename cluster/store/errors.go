@@ -31,6 +31,9 @@ var (
 	ErrNoSpace = errors.New("the store has no space left")
 	// ErrUnavailable says that the store didn't answer in time or has stopped.
 	ErrUnavailable = errors.New("the store is not available")
+	// ErrNoQuorum is an ErrUnavailable: this server isn't in touch with the majority
+	// of the members, and nothing was tried.
+	ErrNoQuorum = fmt.Errorf("%w: the majority of the members is not in touch", ErrUnavailable)
 	// ErrNotLeader says that the term of the writer is not in force (any more).
 	ErrNotLeader = errors.New("this server does not lead under that term")
 	// ErrNewer says that a value was written by a newer version of kvnet in a

@@ -177,7 +177,11 @@ func (s *Store) Promote(ctx context.Context, name string) error {
 // any more. That nobody has the name is no error: it may be the second attempt.
 // A removal that would cost the quorum is refused.
 func (s *Store) RemoveMember(ctx context.Context, name string) error {
-	return s.changeMembers(ctx, fmt.Sprintf("remove member %q", name), func(ctx context.Context) (bool, error) {
+	doing := fmt.Sprintf("remove member %q", name)
+	if h, ok := s.Health(); ok && !h.Quorum {
+		return fmt.Errorf("%s: %w", doing, ErrNoQuorum)
+	}
+	return s.changeMembers(ctx, doing, func(ctx context.Context) (bool, error) {
 		members, err := s.members(ctx)
 		if err != nil {
 			return true, err

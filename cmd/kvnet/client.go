@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,7 +36,7 @@ func (c client) open(ctx context.Context, method, path string) (io.ReadCloser, e
 	if err := checkURL(c.url); err != nil {
 		return nil, misused("--url: %w", err)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, c.url+path, nil)
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(c.url, "/")+path, nil)
 	if err != nil {
 		return nil, misused("--url: %w", err)
 	}
@@ -50,6 +51,9 @@ func (c client) open(ctx context.Context, method, path string) (io.ReadCloser, e
 	defer func() { _ = resp.Body.Close() }()
 	var answer struct{ Message string }
 	_ = json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&answer) // the status says enough
+	if resp.StatusCode == http.StatusUnauthorized && os.Getenv("KVNET_PASSWORD") == "" {
+		answer.Message += "; KVNET_PASSWORD, which has the password, is empty"
+	}
 	return nil, fmt.Errorf("the server answers %s: %s", resp.Status, answer.Message)
 }
 

@@ -89,7 +89,7 @@ func showMembers(out io.Writer, members []rest.Member) error {
 		case m.State != gossip.Alive.String():
 			role = "-"
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, m.Address, m.State, role,
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, cmp.Or(m.Address, "-"), m.State, role,
 			known(m.Term), known(m.Lag), known(m.Switches), cmp.Or(m.Version, "-"))
 	}
 	return w.Flush()
@@ -125,9 +125,13 @@ func backupCommand() *cobra.Command {
 		Use:   "backup FILE",
 		Short: "Write everything that is stored to a file",
 		Long: `The file contains every write that was acknowledged before the call, secrets among
-them; only its owner can read it. A file that exists is not overwritten.`,
+them; only its owner can read it. A file that exists is not overwritten. For - it goes
+to the standard output.`,
 		Args: arguments("FILE"),
 	}, func(cmd *cobra.Command, c client, args []string) error {
+		if args[0] == "-" {
+			return c.copyBackup(cmd.Context(), cmd.OutOrStdout())
+		}
 		n, err := c.backup(cmd.Context(), args[0])
 		if err != nil {
 			return fmt.Errorf("back up to %s: %w", args[0], err)
@@ -135,6 +139,19 @@ them; only its owner can read it. A file that exists is not overwritten.`,
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s has %d bytes.\n", args[0], n)
 		return err
 	})
+}
+
+// copyBackup writes a backup to out.
+func (c client) copyBackup(ctx context.Context, out io.Writer) error {
+	body, err := c.open(ctx, http.MethodPost, "/kvnet/v1/cluster/backup")
+	if err != nil {
+		return fmt.Errorf("back up: %w", err)
+	}
+	_, err = io.Copy(out, body)
+	if err = errors.Join(err, body.Close()); err != nil {
+		return fmt.Errorf("back up: %w", err)
+	}
+	return nil
 }
 
 // backup writes a backup to a file, which is there whole or not at all.

@@ -457,6 +457,18 @@ func TestABackupBecomesAClusterAndAMemberIsRemoved(t *testing.T) {
 	if _, err := kvnet(t, append([]string{"cluster", "backup", file}, at...)...); err == nil {
 		t.Error("a file was overwritten")
 	}
+	saved, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := kvnet(t, "cluster", "backup", "-", at[0], at[1]+"/"); err != nil || len(out) < len(saved)/2 {
+		t.Errorf("to the standard output: %d bytes, %v; to a file: %d", len(out), err, len(saved))
+	}
+	t.Setenv("KVNET_PASSWORD", "")
+	if _, err := kvnet(t, append([]string{"cluster", "members"}, at...)...); err == nil || !strings.Contains(err.Error(), "KVNET_PASSWORD") {
+		t.Errorf("without a password: %v", err)
+	}
+	t.Setenv("KVNET_PASSWORD", "rocks")
 	out, err := kvnet(t, append([]string{"cluster", "members"}, at...)...)
 	if err != nil || !strings.Contains(out, "leader") || !strings.Contains(out, "follower") {
 		t.Errorf("members: %v\n%s", err, out)

@@ -7,6 +7,7 @@ import (
 
 	"kvnet/cluster/store"
 	"kvnet/model"
+	"kvnet/northbound/rest"
 )
 
 // phase is what this server is doing until the store is open.
@@ -34,7 +35,7 @@ func (l lateStore) now() (*store.Store, error) {
 	if st := l.s.opened.Load(); st != nil {
 		return st, nil
 	}
-	return nil, fmt.Errorf("%w: %s", store.ErrUnavailable, l.s.notReady())
+	return nil, fmt.Errorf("%w: %w: %s", store.ErrUnavailable, rest.ErrNotOpen, l.s.notReady())
 }
 
 func (l lateStore) Create(ctx context.Context, obj model.Object) (int64, error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"net"
 	"slices"
 	"strconv"
@@ -21,6 +22,7 @@ type seen struct {
 	rest.Member
 	since  time.Time
 	quorum bool
+	store  string // where its store is, if the gossip has not met it
 }
 
 func (m members) Members() []rest.Member {
@@ -45,7 +47,7 @@ func (m members) all() []seen {
 	for _, x := range s.peers.members() {
 		votes[x.Name] = !x.Learner
 		if _, ok := byName[x.Name]; !ok && x.Name != "" {
-			byName[x.Name] = seen{since: s.started, Member: rest.Member{Name: x.Name, Address: x.Address, State: "failed", Voter: !x.Learner}}
+			byName[x.Name] = seen{since: s.started, store: x.Address, Member: rest.Member{Name: x.Name, State: "failed", Voter: !x.Learner}}
 		}
 	}
 	g := s.gossip.Load()
@@ -92,7 +94,7 @@ func (m members) all() []seen {
 func (i inspector) Cluster() []rest.MemberView {
 	var out []rest.MemberView
 	for _, m := range members(i).all() {
-		host, port, _ := net.SplitHostPort(m.Address)
+		host, port, _ := net.SplitHostPort(cmp.Or(m.Address, m.store))
 		n, _ := strconv.Atoi(port)
 		state := "READY"
 		switch {

@@ -70,6 +70,8 @@ func (s *Server) removeMember(c *gin.Context) error {
 		return refuse(http.StatusConflict, "%s", refusal.Error())
 	case errors.Is(err, store.ErrNotFound):
 		return refuse(http.StatusNotFound, "the cluster has no member %q", shown(name))
+	case errors.Is(err, store.ErrNoQuorum):
+		return &apiError{code: http.StatusServiceUnavailable, retryAfter: 5, cause: err, message: "the member was not removed, which takes a majority"}
 	case errors.Is(err, store.ErrUnavailable):
 		return &apiError{code: http.StatusServiceUnavailable, retryAfter: 5, cause: err,
 			message: "the member could not be removed now: there is no quorum, or there would be none without it, or the members have been in touch for too short a time"}

@@ -14,7 +14,7 @@ type Members interface {
 // Member is a server of the cluster in the answer of GET /kvnet/v1/members.
 type Member struct {
 	Name string `json:"name"`
-	// Address is host:port, by which other servers reach this one.
+	// Address is host:port of its gossip; empty if this server has not met it.
 	Address string `json:"address"`
 	// State is alive, failed (it doesn't answer) or left (it was stopped).
 	State  string `json:"state"`

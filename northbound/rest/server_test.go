@@ -46,6 +46,7 @@ func TestStoreFaults(t *testing.T) {
 		{store.ErrTooLarge, 413},
 		{store.ErrNoSpace, 507},
 		{store.ErrUnavailable, 503},
+		{fmt.Errorf("%w: %w", store.ErrUnavailable, ErrNotOpen), 503},
 		{&store.BridgeTakenError{Bridge: "of:1", Host: "h"}, 400},
 		{errors.New("boom"), 500},
 	} {
@@ -61,6 +62,9 @@ func TestStoreFaults(t *testing.T) {
 			{"GET", nodesPath + "/init/w1", ""},
 		} {
 			r := l.call(call.method, call.path, call.body)
+			if errors.Is(c.err, ErrNotOpen) != bytes.Contains(r.body, []byte("not open yet; nothing was stored")) {
+				t.Errorf("%v: %s %s: %s", c.err, call.method, call.path, r.body)
+			}
 			if r.status != c.want || !bytes.HasPrefix(r.body, fmt.Appendf(nil, `{"code":%d,"message":"`, c.want)) || bytes.Contains(r.body, []byte("boom")) {
 				t.Errorf("%v: %s %s: %d %s, want %d", c.err, call.method, call.path, r.status, r.body, c.want)
 			}

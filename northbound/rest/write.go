@@ -32,6 +32,9 @@ func (s *Server) settle(c *gin.Context, revision int64) {
 	}
 }
 
+// ErrNotOpen says that a server's store is not open yet, so that nothing was done.
+var ErrNotOpen = errors.New("the store is not open yet")
+
 // storeFault is the answer for what went wrong in the store, whatever the object.
 // Handlers look first for what means something particular to them.
 func storeFault(err error) error {
@@ -50,6 +53,8 @@ func storeFault(err error) error {
 		return &apiError{code: http.StatusInsufficientStorage, message: "the store has no space left; nothing was stored", cause: err}
 	case errors.Is(err, store.ErrConflict):
 		return &apiError{code: http.StatusConflict, retryAfter: 1, message: "somebody else changed the same objects at the same time, again and again; nothing was stored", cause: err}
+	case errors.Is(err, ErrNotOpen):
+		return &apiError{code: http.StatusServiceUnavailable, retryAfter: 1, message: "the store is not open yet; nothing was stored", cause: err}
 	case errors.Is(err, store.ErrUnavailable):
 		return &apiError{code: http.StatusServiceUnavailable, retryAfter: 1, message: "the store does not answer; whether the write was stored is not known", cause: err}
 	}
