@@ -103,10 +103,10 @@ func (r rates) over(other rates) float64 {
 	return ratios.at(0.5)
 }
 
-// rate has all clients do work for a while, each as often as it can, and returns
+// rate has all clients do work for a round (restRound), each as often as it can, and returns
 // how often all did it in a second.
-func rate(ctx context.Context, d time.Duration, work func(client, n int) error) (float64, error) {
-	ctx, cancel := context.WithTimeout(ctx, d)
+func rate(ctx context.Context, work func(client, n int) error) (float64, error) {
+	ctx, cancel := context.WithTimeout(ctx, restRound)
 	defer cancel()
 	var wg sync.WaitGroup
 	var done atomic.Int64

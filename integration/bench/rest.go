@@ -127,11 +127,11 @@ func (w *restWorld) reads(ctx context.Context, part, what, path, goal string) (f
 	read, nothing := rawRequest(http.MethodGet, path, ""), rawRequest(http.MethodGet, trivialPath, "")
 	var kvnet, gin rates
 	for range restRounds {
-		g, err := rate(ctx, restRound, func(c, _ int) error { return w.toGin[c].do(nothing, http.StatusOK) })
+		g, err := rate(ctx, func(c, _ int) error { return w.toGin[c].do(nothing, http.StatusOK) })
 		if err != nil {
 			return f, err
 		}
-		k, err := rate(ctx, restRound, func(c, _ int) error { return w.toREST[c].do(read, http.StatusOK) })
+		k, err := rate(ctx, func(c, _ int) error { return w.toREST[c].do(read, http.StatusOK) })
 		if err != nil {
 			return f, fmt.Errorf("%s: %w", what, err)
 		}
@@ -153,11 +153,11 @@ func (w *restWorld) creates(ctx context.Context) (f figure, err error) {
 			encoded, _ := json.Marshal(network(id(c, n), "192.168.10")) // texts and numbers can't fail
 			return string(encoded)
 		}
-		b, err := rate(ctx, restRound, func(c, n int) error { return w.bare.create(ctx, "/network/"+id(c, n), body(c, n)) })
+		b, err := rate(ctx, func(c, n int) error { return w.bare.create(ctx, "/network/"+id(c, n), body(c, n)) })
 		if err != nil {
 			return f, err
 		}
-		p, err := rate(ctx, restRound, func(c, n int) error {
+		p, err := rate(ctx, func(c, n int) error {
 			return w.toREST[c].do(rawRequest(http.MethodPost, networksPath, body(c, n)), http.StatusCreated)
 		})
 		if err != nil {

@@ -174,9 +174,6 @@ func (d *demo) awaitNodes(ctx context.Context) error {
 	return nil
 }
 
-// pause is the time between two looks at something that is awaited.
-const pause = 50 * time.Millisecond
-
 // await calls check until it returns nil, 15 s long.
 func await(ctx context.Context, what string, check func() error) error {
 	return cluster.Await(ctx, 15*time.Second, what, check)
