@@ -70,7 +70,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w.engine = reconcile.New(reconcile.Config{DB: w.db, Handlers: all.Handlers(), Logger: log, Metrics: reconcile.NewMetrics(w.registry),
 		AuditInterval: time.Second, FullAuditInterval: 200 * time.Millisecond, WaveTimeout: 100 * time.Millisecond,
 		DeleteHold: 20 * time.Millisecond, AssembleHold: time.Millisecond, RefusedBackoff: 20 * time.Millisecond})
-	decider := leader.NewDecider(leader.DeciderConfig{DB: w.db, Store: w.store, Logger: log, Grace: 10 * time.Millisecond, LostGrace: 10 * time.Millisecond})
+	decider := leader.NewDecider(leader.DeciderConfig{DB: w.db, Store: w.store, Logger: log, Grace: 10 * time.Millisecond, CutGrace: 5 * time.Millisecond, LostGrace: 10 * time.Millisecond})
 	server := openflow.NewServer(openflow.Config{Observer: w.db, Events: events{reconcile.Events{Engine: w.engine}}, Logger: log})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
