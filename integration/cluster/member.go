@@ -66,8 +66,9 @@ type View struct {
 	Address string `json:"address"`
 	State   string `json:"state"`
 	Leader  bool   `json:"leader"`
-	Term    uint64 `json:"term"`
-	Lag     int64  `json:"lag"`
+	// Of a member that doesn't answer they are not known.
+	Term *uint64 `json:"term,omitempty"`
+	Lag  *int64  `json:"lag,omitempty"`
 }
 
 // View reads what the member knows of all.
@@ -86,8 +87,8 @@ func (m *Member) leads(ctx context.Context) (bool, uint64, error) {
 		return false, 0, err
 	}
 	for _, v := range views {
-		if v.Name == m.Name {
-			return v.Leader, v.Term, nil
+		if v.Name == m.Name && v.Term != nil {
+			return v.Leader, *v.Term, nil
 		}
 	}
 	return false, 0, fmt.Errorf("%s doesn't name itself among the members %+v", m.Name, views)
