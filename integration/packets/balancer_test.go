@@ -245,6 +245,14 @@ func (w *balancerWorld) expectBack() {
 // startOutside starts traffic from outside to the first floating IP.
 func (w *balancerWorld) startOutside() traffic {
 	w.t.Helper()
+	// A new rule is in force when ovs-vswitchd has looked through what it keeps of the
+	// old ones for packets that passed before, which may be after it shows the rule.
+	if err := probe.Ping(w.within(soon), w.ext.NS, firstFIP); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := probe.AskUDP(w.within(soon), w.ext.NS, 0, netip.AddrPortFrom(firstFIP, 53)); err != nil {
+		w.t.Fatal(err)
+	}
 	ping, err := probe.StartPing(w.ext.NS, firstFIP, pulse)
 	if err != nil {
 		w.t.Fatal(err)
