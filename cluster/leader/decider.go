@@ -135,6 +135,9 @@ func (d *Decider) Run(ctx context.Context) error {
 			for n := range snap.Nodes() {
 				d.nodes[n.Hostname] = struct{}{}
 			}
+			for h := range d.lost { // what has not come yet is gone now
+				d.markRouters(snap, h)
+			}
 		case <-retry.C:
 		}
 	}
@@ -267,7 +270,8 @@ func (d *Decider) decide(ctx context.Context, snap state.Snapshot) (again bool, 
 	if d.allGateways {
 		d.allGateways = false
 		for r := range snap.Routers() {
-			if st := snap.RouterStatus(r.Name); st == nil || st.Gateway == "" {
+			// One that has stayed on a lost gateway has somewhere to go now.
+			if st := snap.RouterStatus(r.Name); st == nil || snap.NodeState(st.Gateway) != model.NodeComplete {
 				d.routers[r.Name] = struct{}{}
 			}
 		}

@@ -84,13 +84,20 @@ func decider(t *testing.T, change func(*leader.DeciderConfig)) (*ledger, *leader
 	if change != nil {
 		change(&c)
 	}
+	d, ended := run(t, c)
+	return l, d, ended
+}
+
+// run has a decider work until the test ends.
+func run(t *testing.T, c leader.DeciderConfig) (*leader.Decider, <-chan error) {
+	t.Helper()
 	d := leader.NewDecider(c)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	var wg sync.WaitGroup
 	wg.Go(func() { ended <- d.Run(ctx) })
 	t.Cleanup(func() { cancel(); wg.Wait() })
-	return l, d, ended
+	return d, ended
 }
 
 func eventually(t *testing.T, db *state.DB, what string, ok func(state.Snapshot) bool) {
@@ -358,5 +365,42 @@ func TestRouterLeavesAGatewayOneSwitchOfWhichStaysAway(t *testing.T) {
 	connect(l.db, 0xa2, 0xb2)
 	eventually(t, l.db, "another gateway", func(s state.Snapshot) bool { return s.NodeState("gw2") == model.NodeComplete })
 	l.db.SwitchDisconnected(0xa1, "gone for good")
+	eventually(t, l.db, "the other gateway", gatewayIs("r1", "gw2"))
+}
+
+func TestRouterOnALostGatewayGoesToTheFirstThatComes(t *testing.T) {
+	l, _, _ := decider(t, func(c *leader.DeciderConfig) { c.CutGrace, c.LostGrace = 50*time.Millisecond, time.Hour })
+	l.client(gateway("gw1", 1))
+	connect(l.db, 0xa1, 0xb1)
+	l.client(&model.Router{Name: "r1"})
+	eventually(t, l.db, "the gateway", gatewayIs("r1", "gw1"))
+	l.db.SwitchDisconnected(0xa1, "dead")
+	l.db.SwitchDisconnected(0xb1, "dead")
+	eventually(t, l.db, "INCOMPLETE", func(s state.Snapshot) bool { return s.NodeState("gw1") == model.NodeIncomplete })
+	l.client(gateway("gw2", 2))
+	connect(l.db, 0xa2, 0xb2)
+	eventually(t, l.db, "the other gateway", gatewayIs("r1", "gw2"))
+}
+
+// A switch that has not come yet since the leader took over is not one that is gone.
+func TestRouterStaysOnACutGatewayUntilItsOtherSwitchHadTimeToCome(t *testing.T) {
+	n, m := gateway("gw1", 1), gateway("gw2", 2)
+	l := &ledger{db: state.New()}
+	if err := l.db.Replace(1, nil); err != nil {
+		t.Fatal(err)
+	}
+	l.client(n)
+	l.client(m)
+	l.client(&model.Router{Name: "r1"})
+	l.client(&model.NodeStatus{Hostname: "gw1", Life: n.Created, State: model.NodeIncomplete})
+	l.client(&model.NodeStatus{Hostname: "gw2", Life: m.Created, State: model.NodeComplete})
+	l.client(&model.RouterStatus{Name: "r1", Life: l.db.Snapshot().Router("r1").Created, Gateway: "gw1", Zone: 1})
+	connect(l.db, 0xa2, 0xb2)
+	run(t, leader.DeciderConfig{DB: l.db, Store: l, Grace: 200 * time.Millisecond, CutGrace: time.Hour})
+	l.client(&model.Router{Name: "after"})
+	eventually(t, l.db, "another decision", gatewayIs("after", "gw2"))
+	if !gatewayIs("r1", "gw1")(l.db.Snapshot()) {
+		t.Error("the router left before a switch could come")
+	}
 	eventually(t, l.db, "the other gateway", gatewayIs("r1", "gw2"))
 }

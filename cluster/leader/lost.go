@@ -49,7 +49,7 @@ func (d *Decider) lostGateways(snap state.Snapshot) (out decide.Gateways) {
 		if n == nil || n.Type != model.NodeGateway {
 			continue
 		}
-		if time.Since(l.at) < d.c.CutGrace && decide.AnyConnected(snap, n) {
+		if time.Since(l.at) < d.c.CutGrace && decide.AnyConnected(snap, n, d.graceOver) {
 			out.Cut = append(out.Cut, h)
 		}
 		if time.Since(l.at) < d.c.LostGrace {

@@ -17,6 +17,7 @@ const (
 	leaderKey    = prefix + "leader"
 	metaKey      = prefix + "meta"
 	fencePrefix  = prefix + "fence/"
+	nudgeKey     = prefix + "nudge" // never exists
 )
 
 // class is the part of the layout that a key belongs to.

@@ -211,6 +211,24 @@ func TestAcknowledgedWritesSurviveTheLossOfAnyServer(t *testing.T) {
 	t.Logf("%d acknowledged writes; %s was lost", len(created), lost)
 }
 
+func TestWhoLagsIsNudged(t *testing.T) {
+	for what, c := range map[string]struct {
+		match  uint64
+		active bool
+		want   bool
+	}{
+		"in sync":            {990, true, false},
+		"far behind":         {10, true, true},
+		"far behind, silent": {10, false, false},
+	} {
+		st := raft.Status{Progress: map[uint64]tracker.Progress{1: {Match: 1000}, 2: {Match: c.match, RecentActive: c.active}, 3: {Match: 1000, RecentActive: true}}}
+		st.ID = 1
+		if got := laggards(st); got != c.want {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+}
+
 func TestTheSuccessorIsInSync(t *testing.T) {
 	voter := func(match uint64) tracker.Progress {
 		return tracker.Progress{Match: match, RecentActive: true, State: tracker.StateReplicate}

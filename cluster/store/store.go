@@ -109,6 +109,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 		s.work.Go(func() { s.guard(s.life) })
 		s.work.Go(func() { s.announceAddress(s.life) })
 		s.work.Go(func() { s.boundSilence(s.life) })
+		s.work.Go(func() { s.nudge(s.life) })
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -81,7 +82,7 @@ func (a adoptCall) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("adopt: %w", err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url+"/kvnet/v1/adopt", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(a.url, "/")+"/kvnet/v1/adopt", bytes.NewReader(body))
 	if err != nil {
 		return misused("--url: %w", err)
 	}
@@ -101,7 +102,7 @@ func (a adoptCall) run(ctx context.Context, out io.Writer) error {
 		Message string `json:"message"`
 	}
 	if err := json.Unmarshal(text, &answer); err != nil || resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("adopt: the server answers %s: %s", resp.Status, answer.Message)
+		return fmt.Errorf("adopt: the server answers %s: %s%s", resp.Status, answer.Message, passwordHint(resp))
 	}
 	return a.show(out, answer.AdoptReport)
 }

@@ -51,10 +51,15 @@ func (c client) open(ctx context.Context, method, path string) (io.ReadCloser, e
 	defer func() { _ = resp.Body.Close() }()
 	var answer struct{ Message string }
 	_ = json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&answer) // the status says enough
+	return nil, fmt.Errorf("the server answers %s: %s%s", resp.Status, answer.Message, passwordHint(resp))
+}
+
+// passwordHint is to be added to an answer that a forgotten password explains.
+func passwordHint(resp *http.Response) string {
 	if resp.StatusCode == http.StatusUnauthorized && os.Getenv("KVNET_PASSWORD") == "" {
-		answer.Message += "; KVNET_PASSWORD, which has the password, is empty"
+		return "; KVNET_PASSWORD, which has the password, is empty"
 	}
-	return nil, fmt.Errorf("the server answers %s: %s", resp.Status, answer.Message)
+	return ""
 }
 
 // ask sends a request without a body and reads the answer into v, if there is one

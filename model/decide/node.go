@@ -32,12 +32,13 @@ func requiredBridges(n *model.Node) (ids []model.DPID, ok bool) {
 }
 
 // AnyConnected tells whether one at least of the switches that n has to have is
-// connected.
-func AnyConnected(db state.Snapshot, n *model.Node) bool {
+// connected, or may be: it has not come since this leader took over, and the grace
+// for that isn't over.
+func AnyConnected(db state.Snapshot, n *model.Node, graceOver bool) bool {
 	ids, _ := requiredBridges(n)
 	return slices.ContainsFunc(ids, func(d model.DPID) bool {
 		sw := db.Switch(d)
-		return sw != nil && sw.Connected
+		return sw != nil && sw.Connected || sw == nil && !graceOver
 	})
 }
 

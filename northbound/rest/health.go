@@ -60,6 +60,16 @@ func (s *Server) ready(c *gin.Context) error {
 	return s.answer(c, http.StatusOK, map[string]string{"status": "ready"})
 }
 
+// notYetFor is the answer of a server that has not read what is stored to a request.
+func (s *Server) notYetFor(c *gin.Context) error {
+	err := s.notYet()
+	if e := asAPIError(err); c.Request.Method != http.MethodGet && c.Request.Method != http.MethodHead {
+		e.message += "; nothing was stored"
+		return e
+	}
+	return err
+}
+
 // notYet is the answer of a server that has not read what is stored.
 func (s *Server) notYet() error {
 	return &apiError{code: http.StatusServiceUnavailable, retryAfter: 1, expected: true, message: s.waiting()}

@@ -148,7 +148,7 @@ func (s *Server) pass(c *gin.Context, r *route) error {
 		return s.tooLarge(c)
 	}
 	if !r.stateless && !s.db.Snapshot().Complete() {
-		return s.notYet()
+		return s.notYetFor(c)
 	}
 	if !r.public {
 		if err := s.freshen(c, r); err != nil {
