@@ -301,13 +301,15 @@ func TestBridgeThatDoesNotComeBackCountsAsLostAfterTheGrace(t *testing.T) {
 }
 
 func TestRouterStaysOnItsOnlyGatewayForAShortLoss(t *testing.T) {
-	l, _, _ := decider(t, func(c *leader.DeciderConfig) {
-		c.CutGrace, c.LostGrace = 10*time.Millisecond, 300*time.Millisecond
-	})
-	l.client(&model.Router{Name: "r1"})
-	l.client(gateway("gw1", 1))
-	connect(l.db, 0xa1, 0xb1)
-	eventually(t, l.db, "the gateway", gatewayIs("r1", "gw1"))
+	only := func(lost time.Duration) *ledger {
+		l, _, _ := decider(t, func(c *leader.DeciderConfig) { c.CutGrace, c.LostGrace = time.Millisecond, lost })
+		l.client(&model.Router{Name: "r1"})
+		l.client(gateway("gw1", 1))
+		connect(l.db, 0xa1, 0xb1)
+		eventually(t, l.db, "the gateway", gatewayIs("r1", "gw1"))
+		return l
+	}
+	l := only(time.Hour)
 	l.db.SwitchDisconnected(0xb1, "cut off")
 	eventually(t, l.db, "INCOMPLETE", func(s state.Snapshot) bool { return s.NodeState("gw1") == model.NodeIncomplete })
 	if !gatewayIs("r1", "gw1")(l.db.Snapshot()) {
@@ -318,13 +320,15 @@ func TestRouterStaysOnItsOnlyGatewayForAShortLoss(t *testing.T) {
 	if !gatewayIs("r1", "gw1")(l.db.Snapshot()) {
 		t.Error("the router left")
 	}
+	l = only(time.Millisecond)
 	l.db.SwitchDisconnected(0xb1, "cut off for good")
 	eventually(t, l.db, "no gateway after the grace", gatewayIs("r1", ""))
 }
 
-func TestRouterStaysOnAGatewayWhileOneOfItsSwitchesIsThere(t *testing.T) {
-	const long = time.Hour
-	l, _, _ := decider(t, func(c *leader.DeciderConfig) { c.CutGrace = long })
+// beside has the router r1 on the gateway gw1, with gw2 beside it.
+func beside(t *testing.T, change func(*leader.DeciderConfig)) *ledger {
+	t.Helper()
+	l, _, _ := decider(t, change)
 	l.client(gateway("gw1", 1))
 	connect(l.db, 0xa1, 0xb1)
 	l.client(&model.Router{Name: "r1"})
@@ -332,6 +336,11 @@ func TestRouterStaysOnAGatewayWhileOneOfItsSwitchesIsThere(t *testing.T) {
 	l.client(gateway("gw2", 2))
 	connect(l.db, 0xa2, 0xb2)
 	eventually(t, l.db, "another gateway", func(s state.Snapshot) bool { return s.NodeState("gw2") == model.NodeComplete })
+	return l
+}
+
+func TestRouterStaysOnAGatewayWhileOneOfItsSwitchesIsThere(t *testing.T) {
+	l := beside(t, func(c *leader.DeciderConfig) { c.CutGrace = time.Hour })
 
 	cut := func(id model.DPID) {
 		t.Helper()
@@ -356,14 +365,7 @@ func TestRouterStaysOnAGatewayWhileOneOfItsSwitchesIsThere(t *testing.T) {
 }
 
 func TestRouterLeavesAGatewayOneSwitchOfWhichStaysAway(t *testing.T) {
-	l, _, _ := decider(t, func(c *leader.DeciderConfig) { c.CutGrace, c.LostGrace = 50*time.Millisecond, time.Hour })
-	l.client(gateway("gw1", 1))
-	connect(l.db, 0xa1, 0xb1)
-	l.client(&model.Router{Name: "r1"})
-	eventually(t, l.db, "the gateway", gatewayIs("r1", "gw1"))
-	l.client(gateway("gw2", 2))
-	connect(l.db, 0xa2, 0xb2)
-	eventually(t, l.db, "another gateway", func(s state.Snapshot) bool { return s.NodeState("gw2") == model.NodeComplete })
+	l := beside(t, func(c *leader.DeciderConfig) { c.CutGrace, c.LostGrace = 50*time.Millisecond, time.Hour })
 	l.db.SwitchDisconnected(0xa1, "gone for good")
 	eventually(t, l.db, "the other gateway", gatewayIs("r1", "gw2"))
 }
@@ -382,25 +384,25 @@ func TestRouterOnALostGatewayGoesToTheFirstThatComes(t *testing.T) {
 	eventually(t, l.db, "the other gateway", gatewayIs("r1", "gw2"))
 }
 
-// A switch that has not come yet since the leader took over is not one that is gone.
+// A switch that has not come yet since the leader took over is not one that is gone,
+// until it had its time.
 func TestRouterStaysOnACutGatewayUntilItsOtherSwitchHadTimeToCome(t *testing.T) {
-	n, m := gateway("gw1", 1), gateway("gw2", 2)
-	l := &ledger{db: state.New()}
-	if err := l.db.Replace(1, nil); err != nil {
-		t.Fatal(err)
+	for grace, want := range map[time.Duration]string{time.Hour: "gw1", time.Millisecond: "gw2"} {
+		n, m := gateway("gw1", 1), gateway("gw2", 2)
+		l := &ledger{db: state.New()}
+		if err := l.db.Replace(1, nil); err != nil {
+			t.Fatal(err)
+		}
+		l.client(n)
+		l.client(m)
+		l.client(&model.Router{Name: "r1"})
+		l.client(&model.NodeStatus{Hostname: "gw1", Life: n.Created, State: model.NodeIncomplete})
+		l.client(&model.NodeStatus{Hostname: "gw2", Life: m.Created, State: model.NodeComplete})
+		l.client(&model.RouterStatus{Name: "r1", Life: l.db.Snapshot().Router("r1").Created, Gateway: "gw1", Zone: 1})
+		connect(l.db, 0xa2, 0xb2)
+		run(t, leader.DeciderConfig{DB: l.db, Store: l, Grace: grace, CutGrace: time.Hour})
+		l.client(&model.Router{Name: "after"})
+		eventually(t, l.db, "another decision", gatewayIs("after", "gw2"))
+		eventually(t, l.db, "on "+want, gatewayIs("r1", want))
 	}
-	l.client(n)
-	l.client(m)
-	l.client(&model.Router{Name: "r1"})
-	l.client(&model.NodeStatus{Hostname: "gw1", Life: n.Created, State: model.NodeIncomplete})
-	l.client(&model.NodeStatus{Hostname: "gw2", Life: m.Created, State: model.NodeComplete})
-	l.client(&model.RouterStatus{Name: "r1", Life: l.db.Snapshot().Router("r1").Created, Gateway: "gw1", Zone: 1})
-	connect(l.db, 0xa2, 0xb2)
-	run(t, leader.DeciderConfig{DB: l.db, Store: l, Grace: 200 * time.Millisecond, CutGrace: time.Hour})
-	l.client(&model.Router{Name: "after"})
-	eventually(t, l.db, "another decision", gatewayIs("after", "gw2"))
-	if !gatewayIs("r1", "gw1")(l.db.Snapshot()) {
-		t.Error("the router left before a switch could come")
-	}
-	eventually(t, l.db, "the other gateway", gatewayIs("r1", "gw2"))
 }

@@ -76,4 +76,7 @@ func TestAServerSaysWhatItWaitsFor(t *testing.T) {
 			t.Errorf("%s: %s", path, r.body)
 		}
 	}
+	if r := l.must(http.StatusServiceUnavailable, http.MethodPost, networksPath, networkBody("n")); !strings.Contains(string(r.body), "waiting for 2 more servers; nothing was stored") {
+		t.Errorf("a write: %s", r.body)
+	}
 }

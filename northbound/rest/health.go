@@ -62,16 +62,15 @@ func (s *Server) ready(c *gin.Context) error {
 
 // notYetFor is the answer of a server that has not read what is stored to a request.
 func (s *Server) notYetFor(c *gin.Context) error {
-	err := s.notYet()
-	if e := asAPIError(err); c.Request.Method != http.MethodGet && c.Request.Method != http.MethodHead {
+	e := s.notYet()
+	if c.Request.Method != http.MethodGet && c.Request.Method != http.MethodHead {
 		e.message += "; nothing was stored"
-		return e
 	}
-	return err
+	return e
 }
 
 // notYet is the answer of a server that has not read what is stored.
-func (s *Server) notYet() error {
+func (s *Server) notYet() *apiError {
 	return &apiError{code: http.StatusServiceUnavailable, retryAfter: 1, expected: true, message: s.waiting()}
 }
 
